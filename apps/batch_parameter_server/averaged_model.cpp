@@ -3,7 +3,9 @@
 #include <string>
 #include <utility>
 
+#include "caftan/nn/gradient_mean.hpp"
 #include "image_training/learner.hpp"
+#include "image_training/model_checkpoint.hpp"
 
 namespace caftan::batch_parameter_server {
 namespace {
@@ -38,15 +40,11 @@ Result<void> AveragedModel::check(const std::vector<at::Tensor>& gradients) cons
 }
 
 Result<void> AveragedModel::step(const std::vector<const std::vector<at::Tensor>*>& gradients) {
-  std::vector<at::Tensor> mean;
-  mean.reserve(parameters_.size());
-  const auto count = static_cast<double>(gradients.size());
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    at::Tensor sum = gradients.front()->at(i).clone();
-    for (std::size_t of = 1; of < gradients.size(); ++of) sum.add_(gradients[of]->at(i));
-    mean.push_back(sum.div_(count));
-  }
-  const auto stepped = optimizer_.step(mean);
+  std::vector<std::vector<at::Tensor>> contributions;
+  for (const std::vector<at::Tensor>* const one : gradients) contributions.push_back(*one);
+  const auto mean = nn::gradient_mean(contributions);
+  if (!mean) return mean.error();
+  const auto stepped = optimizer_.step(*mean);
   return stepped ? Result<void>() : Result<void>(stepped.error());
 }
 
@@ -59,9 +57,7 @@ Result<void> AveragedModel::load_buffers(const std::vector<at::Tensor>& values) 
 
 Result<void> AveragedModel::resume(const std::vector<at::Tensor>& parameters, const std::vector<at::Tensor>& buffers,
                                    wire::ByteView optimizer) {
-  const double lr = optimizer_.lr(0);
-  if (auto loaded = optimizer_.load(optimizer); !loaded) return loaded;
-  optimizer_.set_lr(0, lr);
+  if (auto loaded = image_training::load_but_rates(optimizer_, optimizer); !loaded) return loaded;
   if (auto loaded = image_training::copy_into(parameters_, parameters); !loaded) return loaded;
   return load_buffers(buffers);
 }

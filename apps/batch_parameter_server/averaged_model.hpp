@@ -26,7 +26,7 @@ class AveragedModel {
 
   /// Makes one step of the mean: the sum in the order given, divided by how many there are.
   /// @param gradients  one at least, each checked
-  /// Errors: those of LocalOptimizer::step.
+  /// Errors: those of nn::gradient_mean and LocalOptimizer::step.
   Result<void> step(const std::vector<const std::vector<at::Tensor>*>& gradients);
 
   const models::ImageModel& model() const noexcept { return *model_; }
@@ -38,8 +38,8 @@ class AveragedModel {
 
   /// Returns the state of the optimizer. Errors: limit_exceeded.
   Result<wire::Bytes> save_optimizer() const { return optimizer_.save(); }
-  /// Takes over parameters, buffers and the state of an optimizer; the learning rate stays. Errors: bad_arguments (of
-  /// another model), malformed_payload, protocol_mismatch.
+  /// Takes over parameters, buffers and the state of an optimizer; learning rate and momentum stay. Errors:
+  /// bad_arguments (of another model), malformed_payload, protocol_mismatch.
   Result<void> resume(const std::vector<at::Tensor>& parameters, const std::vector<at::Tensor>& buffers,
                       wire::ByteView optimizer);
 

@@ -16,15 +16,13 @@ namespace caftan::batch_parameter_server {
 struct DataFacts {
   image_training::TrainerFacts settings{};
   std::string source{};
-  std::int64_t train = 0;  ///< images
-  std::int64_t test = 0;   ///< images
   std::int64_t classes = 0;
   image_data::ImageShape shape{};
   std::uint32_t checksum = 0;  ///< DataSet::checksum
 
   template <class Archive>
   void serialize(Archive& archive, unsigned) {
-    archive& settings& source& train& test& classes& shape& checksum;
+    archive& settings& source& classes& shape& checksum;
   }
 };
 
@@ -50,7 +48,7 @@ struct Contribution {
   std::int64_t version = 0;  ///< of the parameters at which it was computed
   double loss = 0;           ///< mean over the images, nats
   std::vector<at::Tensor> gradients{};
-  std::vector<at::Tensor> buffers{};  ///< running statistics, of trainer 0 only
+  std::vector<at::Tensor> buffers{};  ///< running statistics; the model takes those of the round's first trainer
 
   template <class Archive>
   void serialize(Archive& archive, unsigned) {

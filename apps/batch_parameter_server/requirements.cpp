@@ -35,9 +35,11 @@ std::uint32_t quorum_of(const ServerConfig& config, std::size_t trainers) {
 }
 
 BatchLimits limits_of(const ServerConfig& config, std::size_t trainers) {
-  // Without a quorum a run with fewer gradients could only wait for the others: the longest time that there is.
+  // Without a quorum a run with fewer gradients could only wait for the others: the longest time that there is. With
+  // one, Rounds says how long a round waits.
+  using base::Duration;
   return {.max_size = std::max<std::size_t>(trainers, 1),
-          .max_wait = config.straggler_timeout.value_or(std::chrono::hours(1))};
+          .max_wait = config.quorum ? Duration(std::chrono::milliseconds(1)) : Duration(std::chrono::hours(1))};
 }
 
 image_training::Facts facts_of(const ServerConfig& config, const std::vector<TrainerFacts>& trainers,

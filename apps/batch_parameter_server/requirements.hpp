@@ -27,7 +27,7 @@ std::vector<app::MissingRequirement> find_missing(const ServerConfig& config,
 image_training::Facts facts_of(const ServerConfig& config, const std::vector<image_training::TrainerFacts>& trainers,
                                std::uint64_t seed);
 
-/// Returns when the server takes gradients: those of all trainers together, or what has come by the time-out.
+/// Returns when the server takes gradients: those of all trainers together, or with a quorum what has come.
 BatchLimits limits_of(const ServerConfig& config, std::size_t trainers);
 
 /// Returns how many gradients make a step. Precondition: find_missing found nothing.

@@ -63,7 +63,8 @@ Result<void> Server::prepare() {
     if (auto resumed = resume(); !resumed) return resumed;
   }
   const auto trainers = static_cast<std::uint32_t>(trainers_.size());
-  rounds_.emplace(trainers, quorum_of(config_, trainers), first_);
+  rounds_.emplace(trainers, quorum_of(config_, trainers), config_.straggler_timeout.value_or(base::Duration(0)),
+                  first_);
   parameters_ = model_->copy_parameters();
   context_.report("trains " + std::string(models::to_string(config_.model)) + ", " +
                   std::to_string(models::count_parameters(model_->model())) + " parameters, with " +
@@ -79,10 +80,7 @@ Result<void> Server::check_data(const std::vector<DataFacts>& facts) const {
     return Error(Errc::invalid_config, "trainer 0 has other images than trainer " + std::to_string(i) + " (" +
                                            first.source + "; " + facts[i].source + "): all need the same");
   }
-  if (config_.model == models::ModelName::convnet && first.shape.channels != 1) {
-    return Error(Errc::invalid_config, "convnet takes grey images of 28x28 pixels, not those of " + first.source);
-  }
-  return {};
+  return image_training::check_shape(config_.model, first.shape, first.source);
 }
 
 image_training::Facts Server::facts() const {
@@ -138,10 +136,11 @@ Result<void> Server::train(std::stop_token stop) {
       first_error = Error(Errc::cancelled, "stopped after " + std::to_string(rounds_->version()) + " rounds");
     }
     if (first_error) break;
+    close_rounds();
     if (has_ended[i]) {
       ++i;
     } else {
-      (void)running[i].wait_for(std::chrono::milliseconds(50));
+      (void)running[i].wait_for(patience());
     }
   }
   if (first_error) {
@@ -164,6 +163,14 @@ Result<void> Server::lose(std::uint32_t trainer, const Error& error) {
   return {};
 }
 
+/// Returns how long to wait for the end of a trainer until the open round is looked at again.
+base::Duration Server::patience() const {
+  const base::Duration most = std::chrono::milliseconds(50);
+  const auto due = rounds_->closes_at();
+  if (!due) return std::min(most, config_.straggler_timeout.value_or(most));
+  return std::clamp(*due - clock_.now(), base::Duration(std::chrono::milliseconds(1)), most);
+}
+
 Result<Update> Server::pull() {
   if (!rounds_) return not_begun();
   return current(false);
@@ -180,27 +187,39 @@ std::vector<Future<Update>> Server::update(const Batch<Contribution>& batch) {
     replies.push_back(reply.future());
     take(contribution, std::move(reply));
   }
-  if (rounds_ && rounds_->is_full()) close_round();
+  close_rounds();
   return replies;
 }
 
 void Server::take(Contribution contribution, Promise<Update> reply) {
   if (!rounds_) return static_cast<void>(reply.set(not_begun()));
   if (auto fits = model_->check(contribution.gradients); !fits) return static_cast<void>(reply.set(fits.error()));
-  const auto arrival = rounds_->arrive(contribution.trainer, contribution.version);
+  const auto arrival = rounds_->arrive(contribution.trainer, contribution.version, clock_.now());
   if (!arrival) return static_cast<void>(reply.set(arrival.error()));
   if (*arrival == Rounds::Arrival::late) return static_cast<void>(reply.set(current(false)));
   waiting_.push_back({std::move(contribution), std::move(reply)});
 }
 
-void Server::close_round() {
-  std::vector<Waiting> round = std::exchange(waiting_, {});
+/// Closes the open round if its time has come, and then those that were filled meanwhile: what follows a round waits
+/// for trainers, and gradients arrive while it does.
+void Server::close_rounds() {
+  if (!rounds_ || is_closing_) return;
+  is_closing_ = true;
+  for (bool goes_on = true; goes_on && !waiting_.empty() && rounds_->may_close(clock_.now());) {
+    std::vector<Waiting> round = std::exchange(waiting_, {});
+    const auto closed = close_round(round);
+    goes_on = closed.has_value();
+    for (Waiting& waiting : round) (void)waiting.reply.set(goes_on ? Result<Update>(current(true)) : closed.error());
+  }
+  is_closing_ = false;
+}
+
+Result<void> Server::close_round(std::vector<Waiting>& round) {
   std::ranges::sort(round, {}, [](const Waiting& waiting) { return waiting.contribution.trainer; });
-  if (auto stepped = step(round); !stepped) return fail(std::move(round), stepped.error());
+  if (auto stepped = step(round); !stepped) return stepped;
   rounds_->close();
   parameters_ = model_->copy_parameters();
-  if (auto ended = end_round(round); !ended) return fail(std::move(round), ended.error());
-  for (Waiting& waiting : round) (void)waiting.reply.set(current(true));
+  return end_round(round);
 }
 
 Result<void> Server::step(const std::vector<Waiting>& round) {
@@ -215,10 +234,7 @@ Result<void> Server::step(const std::vector<Waiting>& round) {
     return Error(Errc::invalid_config,
                  image_training::diverged_text(rounds_->version() + 1, loss_, config_.optimizer.lr));
   }
-  const Contribution& first = round.front().contribution;
-  if (first.trainer == 0 && !first.buffers.empty()) {
-    if (auto loaded = model_->load_buffers(first.buffers); !loaded) return loaded;
-  }
+  if (auto loaded = model_->load_buffers(round.front().contribution.buffers); !loaded) return loaded;
   return model_->step(gradients);
 }
 

@@ -1,6 +1,7 @@
 /// The role type "batch_parameter_server.server": owns the model, and makes a step of it from one gradient of each
-/// trainer. Its method `update` is batched: one run takes the gradients of a round, and their replies are the model
-/// after it. What belongs to a round is decided in rounds.hpp, the step in averaged_model.hpp; here are the calls.
+/// trainer. Its method `update` is batched: one run takes the gradients that have come, of a whole round if all come
+/// together, and their replies are the model after the round. What belongs to a round and when it is closed is decided
+/// in rounds.hpp, the step in averaged_model.hpp; here are the calls.
 #pragma once
 
 #include <cstdint>
@@ -58,7 +59,9 @@ class Server {
   Result<void> train(std::stop_token stop);
   Result<void> lose(std::uint32_t trainer, const Error& error);
   void take(Contribution contribution, Promise<Update> reply);
-  void close_round();
+  void close_rounds();
+  Result<void> close_round(std::vector<Waiting>& round);
+  base::Duration patience() const;
   Result<void> step(const std::vector<Waiting>& round);
   void fail(std::vector<Waiting> waiting, const Error& error);
   Update current(bool counted) const;
@@ -79,6 +82,7 @@ class Server {
   std::optional<Rounds> rounds_{};
   std::vector<at::Tensor> parameters_{};  ///< of the newest version; never changed, replies and calls have them
   std::vector<Waiting> waiting_{};
+  bool is_closing_ = false;  ///< what follows the last round is going on
   std::optional<image_training::Accuracy> accuracy_{};
   std::int64_t measured_at_ = -1;  ///< version
   std::int64_t saved_at_ = -1;     ///< version

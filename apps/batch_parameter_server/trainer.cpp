@@ -26,8 +26,6 @@ Result<DataFacts> Trainer::open() {
   context_.log("learns from " + data_->source);
   return DataFacts{.settings = image_training::facts_of(config_),
                    .source = data_->source,
-                   .train = data_->train.size(),
-                   .test = data_->test.size(),
                    .classes = data_->classes,
                    .shape = data_->train.shape,
                    .checksum = data_->checksum};
@@ -56,17 +54,18 @@ Result<TrainerReport> Trainer::train(RRef<Server> server, TrainingOrder order) {
   const base::TimePoint started = clock.now();
   TrainerReport report;
   while (update->version < order.rounds) {
+    if (update->version < 0) return Error(Errc::bad_arguments, "the server's model has a negative version");
     if (auto loaded = learner_->load_parameters(update->parameters); !loaded) return loaded.error();
     auto gradients = learner_->compute(update->version);
     if (!std::isfinite(gradients.loss)) {
       return Error(Errc::invalid_config,
                    image_training::diverged_text(update->version + 1, gradients.loss, order.learning_rate));
     }
-    Contribution contribution{.trainer = order.trainer,
-                              .version = update->version,
-                              .loss = gradients.loss,
-                              .gradients = std::move(gradients.values)};
-    if (order.trainer == 0) contribution.buffers = learner_->copy_buffers();
+    const Contribution contribution{.trainer = order.trainer,
+                                    .version = update->version,
+                                    .loss = gradients.loss,
+                                    .gradients = std::move(gradients.values),
+                                    .buffers = learner_->copy_buffers()};
     update = ask(server, contribution);
     if (!update) return update.error();
     ++report.gradients;

@@ -35,6 +35,11 @@ Result<void> check_batch(const BatchesOptions& options) {
 }
 
 Result<Batches> Batches::make(const BatchesOptions& options) {
+  if (options.images < 1 || options.batch < 1 || options.trainer >= options.trainers) {
+    return Error(Errc::bad_arguments, "there are no batches of " + std::to_string(options.batch) + " from " +
+                                          std::to_string(options.images) + " images for trainer " +
+                                          std::to_string(options.trainer) + " of " + std::to_string(options.trainers));
+  }
   if (const auto enough = check_batch(options); !enough) return enough.error();
   Batches batches(options);
   std::vector<std::int64_t> all(static_cast<std::size_t>(options.images));

@@ -28,7 +28,7 @@ Result<void> check_batch(const BatchesOptions& options);
 /// out of it. Threads: one at a time.
 class Batches {
  public:
-  /// Errors: those of check_batch.
+  /// Errors: bad_arguments (an option that is out of its range); those of check_batch.
   static Result<Batches> make(const BatchesOptions& options);
 
   /// Returns the steps of an epoch, at least 1.

@@ -18,7 +18,9 @@ struct OptimizerConfig {
   static void settings(auto& s, OptimizerConfig& c) {
     s("name", c.name, "the algorithm").one_of({{"sgd"}, {"adam"}});
     s("lr", c.lr, "learning rate; a resumed training goes on with the one given here").greater_than(0).at_most(1000);
-    s("momentum", c.momentum, "only read with sgd").at_least(0).less_than(1);
+    s("momentum", c.momentum, "only read with sgd; a resumed training goes on with the one given here")
+        .at_least(0)
+        .less_than(1);
   }
 };
 
@@ -27,7 +29,7 @@ struct CheckpointConfig {
   std::int64_t keep = 2;
 
   static void settings(auto& s, CheckpointConfig& c) {
-    s("every", c.every, "steps of the model between checkpoints, also one at the end; 0 = none")
+    s("every", c.every, "steps between checkpoints, counted as those of evaluate_every, also one at the end; 0 = none")
         .at_least(0)
         .unit("steps");
     s("keep", c.keep, "newest ones that stay").at_least(1);

@@ -1,6 +1,7 @@
 #include "image_training/model_checkpoint.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <system_error>
 #include <vector>
@@ -170,6 +171,15 @@ Result<std::int64_t> check_checkpoint(const fs::path& path, const Facts& here, s
                                                    ", or resume from an earlier checkpoint"));
   }
   return found->state.step;
+}
+
+Result<void> load_but_rates(optim::LocalOptimizer& optimizer, wire::ByteView state) {
+  const double lr = optimizer.lr(0);
+  const std::optional<double> momentum = optimizer.momentum(0);
+  if (auto loaded = optimizer.load(state); !loaded) return loaded;
+  optimizer.set_lr(0, lr);
+  if (momentum) optimizer.set_momentum(0, *momentum);
+  return {};
 }
 
 std::string fingerprint_of(std::int64_t step, const std::vector<at::Tensor>& parameters,

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "caftan/base/result.hpp"
+#include "caftan/optim/local_optimizer.hpp"
 #include "caftan/wire/bytes.hpp"
 
 namespace caftan::image_training {
@@ -47,6 +48,10 @@ Result<ModelCheckpoint> read_checkpoint(const std::filesystem::path& path, const
 /// @return the step
 Result<std::int64_t> check_checkpoint(const std::filesystem::path& path, const Facts& here, std::int64_t most,
                                       const std::string& key);
+
+/// Takes over the state of an optimizer as a checkpoint has it. Learning rate and momentum stay as they are: a resumed
+/// training goes on with those of its own file. Errors: those of LocalOptimizer::load.
+Result<void> load_but_rates(optim::LocalOptimizer& optimizer, wire::ByteView state);
 
 /// Returns a SHA-256 over the step and all parameters and buffers: "sha256:...".
 std::string fingerprint_of(std::int64_t step, const std::vector<at::Tensor>& parameters,

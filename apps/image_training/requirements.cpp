@@ -62,4 +62,9 @@ void check_batches(const std::vector<const TrainerConfig*>& trainers, std::vecto
   }
 }
 
+Result<void> check_shape(models::ModelName model, const image_data::ImageShape& shape, const std::string& source) {
+  if (model != models::ModelName::convnet || shape.channels == 1) return {};
+  return Error(Errc::invalid_config, "convnet takes grey images of 28x28 pixels, not those of " + source);
+}
+
 }  // namespace caftan::image_training

@@ -2,9 +2,12 @@
 /// is wrong with their settings. Makes no tensors: a launcher must not have threads yet.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "caftan/app/role_type.hpp"
+#include "caftan/base/result.hpp"
+#include "image_data/image_set.hpp"
 #include "image_training/config.hpp"
 #include "models/model_name.hpp"
 
@@ -22,5 +25,9 @@ void check_images(models::ModelName model, const std::vector<const TrainerConfig
 
 /// Appends which trainer has fewer images than one batch. The trainers stand in the order of their numbers.
 void check_batches(const std::vector<const TrainerConfig*>& trainers, std::vector<app::MissingRequirement>& missing);
+
+/// Checks the shape of the images that the trainers have read. @param source  where they come from, for the text
+/// Errors: invalid_config.
+Result<void> check_shape(models::ModelName model, const image_data::ImageShape& shape, const std::string& source);
 
 }  // namespace caftan::image_training

@@ -29,7 +29,7 @@ struct ServerConfig {
   static void settings(auto& s, ServerConfig& c) {
     s("model", c.model, "what is trained").one_of(models::model_choices());
     s("consistency", c.consistency, "what the trainers see of each other's steps");
-    s("epochs", c.epochs, "how often each trainer goes through its images").at_least(1);
+    s("epochs", c.epochs, "how often each trainer goes through its images").range(1, 1'000'000);
     s("max_steps", c.max_steps, "steps of each trainer, if these are fewer than its epochs have")
         .at_least(1)
         .default_text("none");

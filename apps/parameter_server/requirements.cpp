@@ -3,7 +3,6 @@
 #include <limits>
 #include <string>
 
-#include "caftan/base/settings_io.hpp"
 #include "image_training/requirements.hpp"
 
 namespace caftan::parameter_server {
@@ -32,9 +31,6 @@ image_training::Facts facts_of(const ServerConfig& config, const std::vector<Tra
   image_training::Facts facts{{"model", models::to_string(config.model)},
                               {"consistency.mode", std::string(nn::to_string(config.consistency.mode))},
                               {"optimizer.name", name_of(config.optimizer.name)},
-                              // The saved state of the optimizer has them, and would be stepped with.
-                              {"optimizer.lr", format_digits(config.optimizer.lr)},
-                              {"optimizer.momentum", format_digits(config.optimizer.momentum)},
                               {"trainers", std::to_string(trainers.size())},
                               {"the seed of the parameters", std::to_string(seed)}};
   image_training::append_facts(facts, trainers);

@@ -90,6 +90,8 @@ Result<void> Server::open() {
     return Error(Errc::invalid_config, "trainer 0 has other images than trainer " + std::to_string(i) + " (" +
                                            data_.front().source + "; " + data_[i].source + "): all need the same");
   }
+  const DataFacts& first = data_.front();
+  if (auto fits = image_training::check_shape(config_.model, first.shape, first.source); !fits) return fits;
   total_ = std::min(config_.epochs * steps, config_.max_steps.value_or(config_.epochs * steps));
   return {};
 }
@@ -118,6 +120,16 @@ image_training::Facts Server::facts() const {
   return facts_of(config_, trainers, context_.seed(kParameterStream));
 }
 
+/// Returns the state of a checkpoint's optimizer with the learning rate and the momentum of this run's file.
+Result<wire::Bytes> Server::optimizer_state(const image_training::ModelCheckpoint& checkpoint) const {
+  std::vector<at::Tensor> parameters;
+  for (const at::Tensor& parameter : checkpoint.parameters) parameters.push_back(parameter.detach().requires_grad_());
+  auto optimizer = optim::LocalOptimizer::make({{std::move(parameters), algorithm_of(config_.optimizer)}});
+  if (!optimizer) return optimizer.error();
+  if (auto loaded = image_training::load_but_rates(*optimizer, checkpoint.optimizer); !loaded) return loaded.error();
+  return optimizer->save();
+}
+
 Result<void> Server::resume() {
   const auto checkpoint = image_training::read_checkpoint(*config_.resume, facts());
   if (!checkpoint) return checkpoint.error();
@@ -139,7 +151,9 @@ Result<void> Server::resume() {
     (*state)[i].tensor = i < parameters ? checkpoint->parameters[i] : checkpoint->buffers[i - parameters];
   }
   if (auto loaded = model_.try_load_state_dict(*state); !loaded) return loaded;
-  if (auto loaded = model_.try_load_optimizer(checkpoint->optimizer); !loaded) return loaded;
+  const auto optimizer = optimizer_state(*checkpoint);
+  if (!optimizer) return optimizer.error();
+  if (auto loaded = model_.try_load_optimizer(*optimizer); !loaded) return loaded;
   step_ = first_ = saved_at_ = checkpoint->step;
   context_.report(image_training::resumed_line(step_, config_.resume->string()));
   if (step_ == total_) context_.report(image_training::nothing_left_line(step_, "max_steps"));

@@ -39,6 +39,7 @@ class Server {
   Result<void> prepare();
   Result<void> open();
   Result<void> share();
+  Result<wire::Bytes> optimizer_state(const image_training::ModelCheckpoint& checkpoint) const;
   Result<void> resume();
   Result<void> train(std::stop_token stop);
   Result<void> train_until(std::int64_t end, const std::stop_token& stop);

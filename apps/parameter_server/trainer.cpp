@@ -91,6 +91,7 @@ Result<Trainer::Attempt> Trainer::attempt(const image_training::LabelledImages& 
 
 Result<TrainReport> Trainer::train(TrainOrder order) {
   if (!data_ || !model_) return not_ready();
+  if (order.first < 0) return Error(Errc::bad_arguments, "there is no step " + std::to_string(order.first));
   const base::SteadyClock clock;
   const base::TimePoint started = clock.now();
   TrainReport report;

@@ -12,6 +12,8 @@ CODE = re.compile(r"`[^`\n]*`")
 TITLES = {"index": "Caftan", "readme": "In short"}
 # Lines of a docstring that begin a section of their own.
 SECTION = re.compile(r"(\s*/// )((?:Errors|Threads|Source|Precondition)(?: \([a-z]+\)| of [a-z]+)?): *(.*)")
+# One that a re-wrap has left behind other text of its line.
+BEHIND = re.compile(r"(\s*/// )(.*\S) (Errors(?: \([a-z]+\)| of [a-z]+)?: *.*)")
 
 
 def paths(root):
@@ -159,6 +161,10 @@ class Site:
                 was_code, is_code = (one.startswith(indent + "    ") for one in (before, line))
                 if before.startswith(indent) and was_code != is_code:
                     yield number, indent
+                behind = None if is_code else BEHIND.match(line)
+                if behind:
+                    yield number, self.mention(behind.group(1) + behind.group(2))
+                    line = behind.group(1) + behind.group(3)
                 section = None if is_code else SECTION.match(line)
                 if section:
                     yield number, f"{section.group(1)}@par {section.group(2)}"

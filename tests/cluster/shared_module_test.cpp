@@ -1,15 +1,20 @@
 // Shared modules over a cluster: each mode with 1, 2 and 4 trainers, whose parameters a replay of the log gives bit for
 // bit; who waits for whom; and wrong uses.
+#include <ATen/Context.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/rand.h>
 #include <ATen/ops/tensor.h>
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <system_error>
 #include <tuple>
 
+#include "caftan/nn/internal/shared_control.hpp"
 #include "caftan/optim/cyclic_schedules.hpp"
 #include "caftan/optim/distributed_optimizer.hpp"
 #include "caftan/optim/schedules.hpp"
@@ -22,6 +27,7 @@ using nn::ConsistencyMode;
 using nn::ConsistencyOptions;
 using nn::LeaseOrder;
 using nn::SharedModule;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 // ---- whole runs
@@ -116,6 +122,26 @@ TEST_P(SharedModes, CM8_AnEvaluationNeedsNoLease) {
   EXPECT_FALSE(net.evaluate(input_of(5)).equal(before));
   EXPECT_FALSE(evaluation.rpc_sync<&Layers::is_in_train_mode>());
   EXPECT_FALSE(before.requires_grad());
+}
+
+TEST_P(SharedModes, CM6_AnEvaluationKeepsItsVersionForItsCalls) {
+  const auto net = make({.mode = ConsistencyMode::versioned}, 1);
+  const at::Tensor before = net.evaluate(input_of(5));
+  Future<at::Tensor> inside, queued;
+  {
+    const auto evaluation = net.evaluation();
+    inside = evaluation.rpc_async<&Layers::forward_at_gate>(input_of(5));
+    queued = evaluation.forward_async(input_of(5));
+  }
+  cluster_.run_until_idle();
+  const auto it = trainer(0, net);
+  it->compute(1);
+  it->step(1).get();
+  const auto later = net.evaluation();
+  open_gate();
+  EXPECT_TRUE(inside.get().equal(before));
+  EXPECT_TRUE(queued.get().equal(before)) << "it waited for its turn when its evaluation ended";
+  EXPECT_FALSE(later.forward(input_of(5)).equal(before));
 }
 
 TEST_P(SharedModes, CM9_OldestWaitsRefusesTheYoungerContext) {
@@ -241,6 +267,50 @@ TEST_P(SharedModes, CM22_ABufferComesWithTheStepOfItsContext) {
   step.get();
   EXPECT_EQ(examples(net.state_dict()), 12) << "the mean of 8 and 16";
   EXPECT_EQ(calls(net.state_dict()), 1) << "no floating dtype: the first trainer's";
+}
+
+TEST_P(SharedModes, CM1_AStepWhoseBuffersDoNotFitChangesNothing) {
+  const auto net = make({.mode = ConsistencyMode::versioned}, 1);
+  const auto it = trainer(0, net);
+  const Tensors before = parameters_of(net.state_dict());
+  for (int i = 0; i < 2; ++i) {
+    it->begin();
+    const at::Tensor y = it->act([&] { return it->net().rpc_sync<&Layers::forward_growing>(input_of(1)); });
+    it->backward(y, 1).value();
+    const Error error = it->step(1).result().error();
+    EXPECT_EQ(error.code(), Errc::unsupported);
+    EXPECT_THAT(error.text(), HasSubstr("buffer 0"));
+    EXPECT_TRUE(same(parameters_of(net.state_dict()), before));
+    EXPECT_EQ(net.status().version.value, 0U);
+    it->end();
+    cluster_.run_until_idle();
+  }
+  EXPECT_TRUE(nn::read_step_log(log_path()).value().steps.empty());
+  it->compute(2);
+  EXPECT_EQ(it->step(2).get().version.value, 1U) << "the next context has a copy that fits";
+  expect_replay(net);
+}
+
+/// A handle that shows what an evaluation reads.
+struct OpenedDrawing : SharedModule<Drawing> {
+  explicit OpenedDrawing(const SharedModule<Drawing>& other) : SharedModule<Drawing>(other) {}
+  Future<nn::Reading> read() const { return open_evaluation(); }
+};
+
+TEST_P(SharedModes, CM19_CopiesThatAreAskedForAtTheSameTimeDrawNoNumberOfTheUsers) {
+  const SharedModule<Drawing> net(cluster_["maker"], "ps", {}, 1);
+  net.created().get();
+  at::manual_seed(5);
+  const at::Tensor next = at::rand({3});
+  at::manual_seed(5);
+  close_drawing_gate();
+  Future<nn::Reading> first = OpenedDrawing(net).read(), second = OpenedDrawing(net).read();
+  do {
+    cluster_.run_until_idle();
+  } while (let_one_draw());
+  EXPECT_TRUE(first.result());
+  EXPECT_TRUE(second.result());
+  EXPECT_TRUE(at::rand({3}).equal(next));
 }
 
 TEST_P(SharedModes, CM23_AStateIsLoadedOnlyBetweenContexts) {
@@ -405,6 +475,34 @@ TEST_P(SharedModes, CM18_ATrainerJoinsOnceUnderItsNumber) {
   EXPECT_EQ(SharedModule<Layers>().try_join(0).error().code(), Errc::bad_arguments);
 }
 
+TEST_P(SharedModes, CM15_TheMakerGivesUpATrainerThatNeverJoined) {
+  const auto net = make({.mode = ConsistencyMode::sync}, 2);
+  const auto it = trainer(0, net);
+  it->compute(1);
+  Future<nn::StepResult> step = it->step(1);
+  cluster_.run_until_idle();
+  EXPECT_FALSE(step.ready()) << "trainer 1 is expected";
+  SharedModule<Layers> seat = net;
+  seat.join(1);
+  seat.leave();
+  EXPECT_EQ(step.get().contributions, 1U);
+  cluster_.run_until_idle();
+  EXPECT_THAT(handle_at("t1", net).try_join(1).error().text(), HasSubstr("has left or is lost"));
+}
+
+TEST_P(SharedModes, CM4_AStepIsThatOfTheTrainerWhoseContextItIs) {
+  const auto net = make({.mode = ConsistencyMode::versioned}, 2);
+  const auto first = trainer(0, net);
+  SharedModule<Layers> second = handle_at("t0", net);
+  second.join(1);
+  first->compute(1);
+  const auto refused = first->act([&] { return second.try_step(first->context(), 1); });
+  EXPECT_EQ(refused.error().code(), Errc::bad_arguments);
+  EXPECT_THAT(refused.error().text(), HasSubstr("belongs to trainer 0, not to trainer 1"));
+  EXPECT_TRUE(first->step(1).result()) << "the context stayed open";
+  expect_replay(net);
+}
+
 TEST_P(SharedModes, OnlyATrainerInAContextReadsAndSteps) {
   const auto net = make({}, 1);
   EXPECT_THAT(net.try_rpc_sync<&Layers::forward>(input_of(1)).error().text(), HasSubstr("join(number)"));
@@ -541,6 +639,11 @@ TEST_P(SharedModes, CM24_AStepThatCannotBeLoggedIsNotMade) {
   EXPECT_EQ(refused.error().code(), Errc::io_error);
   EXPECT_EQ(net.status().version.value, 0U);
   EXPECT_TRUE(same(parameters_of(net.state_dict()), before));
+  it->end();
+  it->compute(2);
+  EXPECT_THAT(it->step(2).result().error().text(),
+              AllOf(HasSubstr(std::generic_category().message(EFBIG) + " at step 1"), HasSubstr("any more")))
+      << "the file may end with a part of a line";
 }
 
 TEST_P(SharedModes, WhatCannotBeSharedIsRefused) {
@@ -554,6 +657,14 @@ TEST_P(SharedModes, WhatCannotBeSharedIsRefused) {
   EXPECT_THAT(refused({.algorithm = optim::LBFGS{}}, 1).text(), HasSubstr("LBFGS evaluates the loss several times"));
   EXPECT_EQ(refused({.step_log = folder_ / "no" + "/log"}, 1).code(), Errc::io_error);
   EXPECT_EQ(SharedModule<Layers>::try_make(cluster_["maker"], "ps", {}, 1.5).error().code(), Errc::unknown_function);
+  const Opened net(make({.mode = ConsistencyMode::locked}, 1));
+  ByHandTrainer it(cluster_["maker"], net);
+  it.net().join(0);
+  it.begin();
+  const nn::Reading its = it.act([&] { return Opened(it.net()).read().get(); });
+  auto again = cluster_["maker"].try_remote(nn::kShareModule, "ps", its.module, nn::SharedOptions{});
+  EXPECT_THAT(again.value().created().result().error().text(), HasSubstr("is shared already"));
+  EXPECT_TRUE(it.forward(1).result()) << "its trainers go on";
   const SharedModule<Keeping> keeping(cluster_["maker"], "ps", {}, at::full({2}, 1.0));
   EXPECT_EQ(keeping.try_evaluation().error().code(), Errc::unsupported);
 }

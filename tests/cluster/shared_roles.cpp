@@ -3,6 +3,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/rand.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <map>
@@ -26,6 +27,9 @@ at::Tensor output_of(std::span<const at::Tensor> p, const at::Tensor& x) {
 /// What `give` returns to a worker that asks for it.
 nn::SharedModule<Layers> given;
 nn::SharedModule<Layers> give() { return given; }
+
+std::vector<Promise<bool>> waiting_to_draw;
+bool drawing_waits = false;
 
 std::vector<Promise<bool>> waiting_at_gate;
 Future<bool> wait_at_shared_gate() {
@@ -66,6 +70,26 @@ at::Tensor Layers::forward(const at::Tensor& x) {
 at::Tensor Layers::forward_at_gate(Worker& worker, const at::Tensor& x) {
   worker.rpc_sync<&wait_at_shared_gate>("maker");
   return forward(x);
+}
+
+at::Tensor Layers::forward_growing(const at::Tensor& x) {
+  examples_.resize_({examples_.numel() + 1});
+  return output_of(weights_, x);
+}
+
+Drawing::Drawing(int /*number*/) : weight_(at::rand({2}).requires_grad_()) {
+  if (!drawing_waits) return;
+  Promise<bool> promise;
+  Future<bool> opened = promise.future();
+  waiting_to_draw.push_back(std::move(promise));
+  opened.get();
+}
+void close_drawing_gate() { drawing_waits = true; }
+bool let_one_draw() {
+  if (waiting_to_draw.empty()) return false;
+  Promise<bool> first = std::move(waiting_to_draw.front());
+  waiting_to_draw.erase(waiting_to_draw.begin());
+  return first.set(true);
 }
 
 at::Tensor Layers::look_up(const at::Tensor& rows) const {
@@ -137,9 +161,11 @@ Registry make_shared_registry() {
       .constructor<int>()
       .method<&Layers::forward>("forward")
       .method<&Layers::forward_at_gate>("forward_at_gate")
+      .method<&Layers::forward_growing>("forward_growing")
       .method<&Layers::look_up>("look_up")
       .method<&Layers::is_in_train_mode>("is_in_train_mode");
   nn::add_module<Keeping>(registry, "keeping").constructor<at::Tensor>().method<&Keeping::forward>("forward");
+  nn::add_module<Drawing>(registry, "drawing").constructor<int>().method<&Drawing::forward>("forward");
   return registry;
 }
 
@@ -153,6 +179,8 @@ SharedCluster::SharedCluster(std::uint64_t seed)
 SharedCluster::~SharedCluster() {
   given = {};
   waiting_at_gate.clear();
+  waiting_to_draw.clear();
+  drawing_waits = false;
 }
 
 nn::SharedModule<Layers> SharedCluster::make(const nn::ConsistencyOptions& consistency, std::uint32_t trainers) {

@@ -39,6 +39,8 @@ class Layers {
   at::Tensor forward(const at::Tensor& x);
   /// As forward, after the test has opened the gate.
   at::Tensor forward_at_gate(Worker& worker, const at::Tensor& x);
+  /// As forward; gives a buffer other sizes.
+  at::Tensor forward_growing(const at::Tensor& x);
   /// Rows of the first weight: a pass gives the weight a sparse gradient.
   at::Tensor look_up(const at::Tensor& rows) const;
   bool is_in_train_mode() const { return training_; }
@@ -60,6 +62,21 @@ class Keeping {
  private:
   at::Tensor weight_;
 };
+
+/// A module whose constructor draws from torch's own generator, and then waits at a gate if the test has closed it.
+class Drawing {
+ public:
+  explicit Drawing(int number);
+  std::vector<nn::NamedTensor> named_parameters() const { return {{"weight", weight_}}; }
+  at::Tensor forward(const at::Tensor& x) const { return x * weight_; }
+
+ private:
+  at::Tensor weight_;
+};
+/// Lets constructors of Drawing wait from now on.
+void close_drawing_gate();
+/// Lets the one that has waited longest go on. Returns false if none waits.
+bool let_one_draw();
 
 Tensors make_weights(int seed);
 at::Tensor input_of(std::uint64_t batch);

@@ -41,6 +41,7 @@ def check_content(root):
                     ("protocols_b.html", 'href="protocols_b.html#protocols_b__one--two-1"'),
                     ("a_8hpp.html", "offers: </p>"), ("a_8hpp.html", '<pre class="fragment">A a;'),
                     ("classcaftan_1_1A.html", '<dl class="section user"><dt>Errors (thrown)</dt>'),
+                    ("classcaftan_1_1A.html", '<dt>Errors (thrown)</dt><dd>peer_down, or cancelled.'),
                     ("classcaftan_1_1A.html", 'href="protocols_b.html"'),
                     ("namespacecaftan_1_1a.html", "What a is for."))
         return [f"{name} lacks {piece}" for name, piece in expected if piece not in text.get(name, "")]
@@ -65,6 +66,9 @@ class A {
   /// @param x  how often
   /// Errors (thrown): timeout.
   void f(int x, int y);
+  /// Does it again. Errors (thrown): peer_down, or
+  /// cancelled.
+  void g();
 };
 namespace detail {
 /// @param nosuch  is not looked at

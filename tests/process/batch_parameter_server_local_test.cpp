@@ -2,7 +2,9 @@
 // parameters differ by 1e-6 at most.
 #include <ATen/Parallel.h>
 #include <ATen/ops/zeros_like.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include "batch_parameter_server/requirements.hpp"
 #include "caftan/app/seeds.hpp"
@@ -93,6 +95,31 @@ TEST_P(BatchServerAlone, EqualsAveragingInOneProcess) {
   for (std::size_t i = 0; i < alone.size(); ++i) {
     EXPECT_LE((checkpoint.parameters[i] - alone[i]).abs().max().item<double>(), 1e-6) << i;
   }
+}
+
+TEST(BatchServerAlone, WithoutTheFirstTrainerStatisticsGoOnAndNoRoundWaits) {
+  const Folder folder;
+  const std::string server = "roles.server.config.";
+  Command command(
+      folder, kCaftan,
+      {"run", kConfigs + "/batch_parameter_server.test.toml", "roles.trainer.on_loss=go_on", "run.deterministic=false",
+       server + "model=resnet18", server + "rounds=8", server + "goal=0.0", server + "quorum=2",
+       server + "straggler_timeout=1h", server + "evaluate_every=0", "roles.trainer.config.batch=2"});
+  ASSERT_TRUE(command.wait_for_line("trains resnet18"));
+  ASSERT_NE(command.worker("trainer-0"), 0);
+  ASSERT_EQ(::kill(command.worker("trainer-0"), SIGKILL), 0);
+  EXPECT_EQ(command.wait(), 0) << command.err();
+  EXPECT_THAT(command.err(), ::testing::HasSubstr("lost: trainer-0 was killed by signal 9"));
+  const auto checkpoint =
+      image_training::read_checkpoint(folder.path() / "runs/latest", {{"model", "resnet18"}}).value();
+  EXPECT_EQ(checkpoint.step, 8);
+  int counters = 0;
+  for (const at::Tensor& buffer : checkpoint.buffers) {
+    if (buffer.scalar_type() != at::kLong) continue;  // num_batches_tracked
+    EXPECT_EQ(buffer.item<std::int64_t>(), 8) << "those of a trainer that has seen every round";
+    ++counters;
+  }
+  EXPECT_GT(counters, 0);
 }
 
 }  // namespace

@@ -89,6 +89,27 @@ TEST_F(BatchServer, GoesOnWithoutATrainerThatWasKilled) {
   EXPECT_THAT(command.out(), AllOf(HasSubstr("trained: 60 rounds of 3 trainers"), HasSubstr("of 500 test images")));
 }
 
+TEST_F(BatchServer, EachRoundIsShownOnceWhileItsEndIsGoingOn) {
+  // With a quorum of one the other trainer's gradient can fill the next round while the accuracy is measured.
+  const Finished finished = run({"roles.trainer.replicas=2", "run.deterministic=false", kServer + "quorum=1",
+                                 kServer + "straggler_timeout=1ms", kServer + "rounds=40", kServer + "evaluate_every=1",
+                                 kServer + "goal=0.0", kServer + "checkpoint.every=7", kServer + "checkpoint.keep=10"});
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  const std::string curve = folder_.read("runs/latest/curve.csv");
+  for (int round = 1; round <= 40; ++round) {
+    for (const char* const metric : {"loss", "gradients", "accuracy"}) {
+      const std::string row = "\n" + std::to_string(round) + ",server." + metric + ",";
+      const std::size_t first = curve.find(row);
+      EXPECT_NE(first, std::string::npos) << row;
+      EXPECT_EQ(curve.find(row, first + 1), std::string::npos) << "twice:" << row;
+    }
+  }
+  for (const char* const step : {"07", "14", "21", "28", "35", "40"}) {
+    const std::string file = "runs/latest/checkpoints/step-0000" + std::string(step);
+    EXPECT_TRUE(std::filesystem::exists(folder_.path() / file)) << file;
+  }
+}
+
 TEST_F(BatchServer, EndsWhenNoQuorumIsLeft) {
   Command command(folder_, kCaftan,
                   BatchServer::command(

@@ -77,12 +77,19 @@ TEST_F(SharedServer, GoesOnWithoutATrainerThatWasKilled) {
   for (const std::string mode : {"versioned", "locked", "sync"}) {
     Command command(folder_, kCaftan,
                     run_shared_file({kSharing + "consistency.mode=" + mode, "run.deterministic=false",
-                                     "roles.trainer.on_loss=go_on", kSharing + "max_steps=40", kSharing + "goal=0.0"}));
+                                     "roles.trainer.on_loss=go_on", kSharing + "max_steps=200", kSharing + "goal=0.0"}));
     ASSERT_TRUE(command.wait_for_line("trains convnet"));
     ASSERT_NE(command.worker("trainer-1"), 0);
     ASSERT_EQ(::kill(command.worker("trainer-1"), SIGKILL), 0);
     EXPECT_EQ(command.wait(), 0) << mode << '\n' << command.err();
     EXPECT_THAT(command.out(), HasSubstr("of 500 test images, in evaluation mode")) << mode;
+    EXPECT_THAT(command.err(), HasSubstr("lost: trainer-1 was killed by signal 9")) << mode;
+    EXPECT_THAT(folder_.read("runs/latest/summary.json"),
+                HasSubstr("\"lost\": [\n    {\n      \"name\": \"trainer-1\""))
+        << mode;
+    EXPECT_THAT(folder_.read("runs/latest/log/server.log"), HasSubstr("trainer 1 is lost")) << mode;
+    EXPECT_THAT(folder_.read("runs/latest/curve.csv"), HasSubstr("\n200,trainer-0.train_loss,"))
+        << "it made all its steps";
   }
 }
 

@@ -1,6 +1,8 @@
 /// The actor of one module at its owner: takes requests one at a time and lets runners do them, on the module's strand.
+/// A request that waits for open contexts to end lets the others pass.
 #pragma once
 
+#include <cstddef>
 #include <deque>
 #include <memory>
 #include <variant>
@@ -18,16 +20,20 @@ namespace module_event {
 struct Requested {
   std::shared_ptr<nn::ModuleRequest> request;
 };
-/// A runner has done what was asked.
+/// A runner has done what was asked, or has found an open context.
 struct Ended {
-  std::shared_ptr<nn::ModuleRequest> request;
+  std::shared_ptr<nn::ModuleAttempt> attempt;
+};
+/// A request that waits for open contexts is tried again.
+struct Again {
+  std::shared_ptr<nn::ModuleAttempt> attempt;
 };
 /// The last reference to the module's control is gone.
 struct Finish {};
 }  // namespace module_event
 
 struct ModuleEvent {
-  std::variant<module_event::Requested, module_event::Ended, module_event::Finish> event;
+  std::variant<module_event::Requested, module_event::Ended, module_event::Again, module_event::Finish> event;
 };
 
 class ModuleActorState {
@@ -41,12 +47,14 @@ class ModuleActorState {
 
  private:
   void start_next();
-  void start(std::shared_ptr<nn::ModuleRequest> request);
+  void start(std::shared_ptr<nn::ModuleAttempt> attempt);
+  void postpone(std::shared_ptr<nn::ModuleAttempt> attempt);
 
   caf::event_based_actor* const self_;
   base::Executor* executor_ = nullptr;
   std::shared_ptr<nn::OwnedModule> module_;
-  std::deque<std::shared_ptr<nn::ModuleRequest>> waiting_;
+  std::deque<std::shared_ptr<nn::ModuleAttempt>> waiting_;
+  std::size_t postponed_ = 0;  // attempts that a timer brings back
   bool busy_ = false;
   bool finishing_ = false;
 };

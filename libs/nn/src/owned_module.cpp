@@ -5,7 +5,6 @@
 #include <c10/core/Device.h>
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <string_view>
 #include <utility>
@@ -14,8 +13,6 @@
 
 namespace caftan::nn {
 namespace {
-
-constexpr auto kRetry = std::chrono::milliseconds(1);
 
 /// Runs the module's own code and work on its tensors.
 template <class Work>
@@ -45,34 +42,29 @@ Result<std::shared_ptr<OwnedModule>> OwnedModule::make(std::shared_ptr<rpc::Host
   return std::shared_ptr<OwnedModule>(new OwnedModule(std::move(object), std::move(site)));
 }
 
-/// A request on its way to its turn.
-struct OwnedModule::Attempt {
-  std::shared_ptr<ModuleRequest> request;
-  base::Executor& executor;
-  std::function<void()> done;
-  base::TimePoint until;  // when the attempt gives up waiting for open contexts
-};
-
-void OwnedModule::run(std::shared_ptr<ModuleRequest> request, base::Executor& executor, std::function<void()> done) {
-  const base::TimePoint now = executor.clock().now();
-  const base::Duration wait = std::max(request->wait().value_or(base::Duration::zero()), base::Duration::zero());
-  const base::TimePoint until = wait >= base::kNever - now ? base::kNever : now + wait;
-  attempt(std::make_shared<Attempt>(Attempt{std::move(request), executor, std::move(done), until}));
+ModuleAttempt::ModuleAttempt(std::shared_ptr<ModuleRequest> request, base::TimePoint now)
+    : request_(std::move(request)) {
+  const base::Duration wait = std::max(request_->wait().value_or(base::Duration::zero()), base::Duration::zero());
+  until_ = wait >= base::kNever - now ? base::kNever : now + wait;
 }
 
-void OwnedModule::attempt(const std::shared_ptr<Attempt>& attempt) {
-  object_->strand().run([self = shared_from_this(), attempt] {
-    Attempt& a = *attempt;
-    if (!a.request->wait() || !self->served().has_open_context()) {
-      a.request->run(*self);
-    } else if (const base::TimePoint now = a.executor.clock().now(); now < a.until) {
-      return a.executor.post_at(now + kRetry, [self, attempt] { self->attempt(attempt); });
-    } else {
-      a.request->fail(Error(Errc::module_busy,
-                            "an autograd context in which a method of this module was called is still open; end the "
-                            "context, or wait longer for it (StateOptions::wait)"));
-    }
-    a.done();
+void ModuleAttempt::run(OwnedModule& module, bool has_open_context, base::TimePoint now) {
+  if (!request_->wait() || !has_open_context) {
+    request_->run(module);
+  } else if (now < until_) {
+    return;
+  } else {
+    request_->fail(Error(Errc::module_busy,
+                         "an autograd context in which a method of this module was called is still open; end the "
+                         "context, or wait longer for it (StateOptions::wait)"));
+  }
+  is_over_ = true;
+}
+
+void OwnedModule::run(std::shared_ptr<ModuleAttempt> attempt, const base::Clock& clock, std::function<void()> done) {
+  object_->strand().run([self = shared_from_this(), attempt = std::move(attempt), &clock, done = std::move(done)] {
+    attempt->run(*self, self->served().has_open_context(), clock.now());
+    done();
   });
 }
 

@@ -45,6 +45,7 @@ void GroupRates::add(const Algorithm& algorithm) {
   const base::LockGuard lock(mutex_);
   if (!initial_lrs_.empty()) initial_lrs_.push_back(learning_rate(algorithm));
   algorithms_.push_back(algorithm);
+  made_with_.push_back(algorithm);
 }
 
 std::vector<double> GroupRates::lrs_of(std::span<const std::uint32_t> groups) const {
@@ -78,7 +79,8 @@ void GroupRates::take(const SavedState& saved) {
   momenta_set_ = !saved.momenta.empty();
   for (std::size_t group = 0; group < algorithms_.size(); ++group) {
     set_learning_rate(algorithms_[group], saved.lrs[group]);
-    if (momenta_set_ && saved.momenta[group]) optim::set_momentum(algorithms_[group], *saved.momenta[group]);
+    const std::optional<double> momentum = momenta_set_ ? saved.momenta[group] : optim::momentum(made_with_[group]);
+    if (momentum) optim::set_momentum(algorithms_[group], *momentum);
   }
 }
 

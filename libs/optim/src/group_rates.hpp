@@ -15,7 +15,8 @@ namespace caftan::optim {
 /// Precondition of all methods with a group: group < groups(). Threads: any.
 class GroupRates {
  public:
-  explicit GroupRates(std::vector<Algorithm> algorithms) : algorithms_(std::move(algorithms)) {}
+  explicit GroupRates(std::vector<Algorithm> algorithms)
+      : algorithms_(std::move(algorithms)), made_with_(algorithms_) {}
 
   std::size_t groups() const noexcept;
   /// Returns whether steps are by closures.
@@ -34,13 +35,15 @@ class GroupRates {
   Momenta momenta_of(std::span<const std::uint32_t> groups) const;
 
   void write_to(SavedState& saved) const;
-  /// Precondition: `saved` has as many groups.
+  /// Takes over the rates of a saved state. Where no momentum had been set before it was saved, the momenta are those
+  /// that the groups were made with. Precondition: `saved` has as many groups.
   void take(const SavedState& saved);
 
  private:
   mutable base::Mutex mutex_;
   std::vector<Algorithm> algorithms_ CAFTAN_GUARDED_BY(mutex_);
-  std::vector<double> initial_lrs_ CAFTAN_GUARDED_BY(mutex_);  // of each group; empty before the first schedule
+  std::vector<Algorithm> made_with_ CAFTAN_GUARDED_BY(mutex_);  // as they were before anything was set
+  std::vector<double> initial_lrs_ CAFTAN_GUARDED_BY(mutex_);   // of each group; empty before the first schedule
   bool momenta_set_ CAFTAN_GUARDED_BY(mutex_) = false;
 };
 

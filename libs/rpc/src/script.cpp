@@ -1,5 +1,6 @@
 #include "caftan/rpc/internal/script.hpp"
 
+#include <c10/util/Exception.h>
 #include <caffe2/serialize/inline_container.h>
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>
@@ -112,12 +113,20 @@ Error failure(std::string_view name, const std::string& text) {
   return Error(no_memory ? Errc::limit_exceeded : Errc::remote_exception, std::string(name) + ": " + thrown_text(text));
 }
 
+/// Drops what a script warns of: its text can be the caller's, and a script has no output (SC-5).
+class DropWarnings final : public c10::WarningHandler {
+ public:
+  void process(const c10::Warning& /*warning*/) override {}
+};
+
 /// Runs the method on this thread, and what it forks, too: so the same operators run in the same order each time, and
 /// autograd numbers their nodes as those of other functions.
 Result<c10::IValue> interpret(torch::jit::Function& function, std::string_view name, std::vector<c10::IValue>& stack) {
   // As written: libtorch's optimizer would compile the first calls for tens of milliseconds, and fuse later ones to
   // other last bits.
   const torch::jit::GraphOptimizerEnabledGuard as_written(false);
+  DropWarnings drop;
+  const c10::WarningUtils::WarningHandlerGuard silent(&drop);  // of this thread
   const auto future = function.runAsync(stack, [](const std::function<void()>& task) { task(); });
   if (!future->completed()) return failure(name, "it waits for a future that no task of it completes");
   if (future->hasError()) return failure(name, future->tryRetrieveErrorMessage());

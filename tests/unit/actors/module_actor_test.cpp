@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,9 +23,10 @@ struct Net {};
 /// Writes down what happens to it.
 class Noted final : public nn::ModuleRequest {
  public:
-  Noted(std::string name, std::vector<std::string>& notes, const rpc::HostedObject& object)
-      : name_(std::move(name)), notes_(notes), object_(object) {}
-  std::optional<base::Duration> wait() const override { return base::Duration::zero(); }
+  Noted(std::string name, std::vector<std::string>& notes, const rpc::HostedObject& object,
+        std::optional<base::Duration> wait)
+      : name_(std::move(name)), notes_(notes), object_(object), wait_(wait) {}
+  std::optional<base::Duration> wait() const override { return wait_; }
   void run(nn::OwnedModule&) override {
     const bool in_turn = rpc::Strand::held_here() == object_.shared_strand();
     notes_.push_back(name_ + (in_turn ? " runs" : " runs outside its turn"));
@@ -35,6 +38,16 @@ class Noted final : public nn::ModuleRequest {
   const std::string name_;
   std::vector<std::string>& notes_;
   const rpc::HostedObject& object_;
+  const std::optional<base::Duration> wait_;
+};
+
+/// Lets the test say whether a context is open.
+class Gate final : public nn::detail::ModuleGate {
+ public:
+  Result<void> enter(const CallInfo&) override { return {}; }
+  void leave() noexcept override {}
+  bool is_in_use() const noexcept override { return in_use; }
+  bool in_use = false;
 };
 
 class ModuleActorTest : public ::testing::Test {
@@ -49,8 +62,9 @@ class ModuleActorTest : public ::testing::Test {
     actor_ = nullptr;
     executor_.run();
   }
-  void send(const std::string& name) {
-    caf::anon_send(actor_, ModuleEvent{module_event::Requested{std::make_shared<Noted>(name, notes_, *object_)}});
+  void send(const std::string& name, std::optional<base::Duration> wait = base::Duration::zero()) {
+    auto request = std::make_shared<Noted>(name, notes_, *object_, wait);
+    caf::anon_send(actor_, ModuleEvent{module_event::Requested{std::move(request)}});
   }
 
   transport::SteppedExecutor executor_{1};
@@ -78,6 +92,35 @@ TEST_F(ModuleActorTest, MD1_AModuleHasOneActor) {
 TEST_F(ModuleActorTest, MD12_AValueThatIsNoModuleHasNoActor) {
   const auto number = rpc::make_hosted<int>(RRefId{WorkerId{0}, Incarnation{1}, 2}, executor_, 5);
   EXPECT_EQ(nn::OwnedModule::make(number, CallSite(std::weak_ptr<rpc::Caller>())).error().code(), Errc::wrong_type);
+}
+
+TEST_F(ModuleActorTest, MD10_ARequestThatWaitsForAContextLetsTheOthersPass) {
+  const auto gate = std::make_shared<Gate>();
+  object_->as<nn::ServedModule>()->set_gate(gate);
+  gate->in_use = true;
+  send("load", std::chrono::minutes(1));
+  executor_.run();
+  send("list", std::nullopt);  // asked for in the context that is open
+  executor_.run();
+  EXPECT_EQ(notes_, (std::vector<std::string>{"list runs", "list is answered"}));
+  gate->in_use = false;
+  executor_.advance(std::chrono::milliseconds(1));
+  EXPECT_EQ(notes_, (std::vector<std::string>{"list runs", "list is answered", "load runs", "load is answered"}));
+}
+
+TEST_F(ModuleActorTest, MD10_ARequestThatHasWaitedAsLongAsItsCallerSaidFails) {
+  const auto gate = std::make_shared<Gate>();
+  object_->as<nn::ServedModule>()->set_gate(gate);
+  gate->in_use = true;
+  send("load", std::chrono::milliseconds(5));
+  caf::anon_send(actor_, ModuleEvent{module_event::Finish{}});
+  executor_.run();
+  for (int i = 0; i < 4; ++i) executor_.advance(std::chrono::milliseconds(1));
+  EXPECT_TRUE(notes_.empty());
+  EXPECT_FALSE(weak_.expired()) << "MD-13: the actor has begun this";
+  executor_.advance(std::chrono::milliseconds(1));
+  EXPECT_EQ(notes_, (std::vector<std::string>{"load fails", "load is answered"}));
+  EXPECT_TRUE(weak_.expired());
 }
 
 TEST_F(ModuleActorTest, MD13_TheActorEndsAfterWhatItHasBegunAndGivesTheModuleUp) {

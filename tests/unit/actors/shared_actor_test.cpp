@@ -68,7 +68,7 @@ class SharedActorTest : public ::testing::Test {
     }
     Promise<nn::StepResult> promise;
     Future<nn::StepResult> done = promise.future();
-    send(event::Step{context(trainer), 1, std::move(book), std::move(promise)});
+    send(event::Step{context(trainer), {trainer}, 1, std::move(book), std::move(promise)});
     return done;
   }
 

@@ -71,6 +71,11 @@ TEST(AveragedModel, GoesOnWhereAnotherOneWas) {
   ASSERT_TRUE(faster.step({&one}));
   ASSERT_TRUE(model.step({&one}));
   EXPECT_FALSE(model.copy_parameters()[4].equal(faster.copy_parameters()[4])) << "its learning rate is its own";
+  AveragedModel heavier = make({.lr = 0.1, .momentum = 0});
+  ASSERT_TRUE(heavier.resume(model.copy_parameters(), model.copy_buffers(), model.save_optimizer().value()));
+  const auto from = heavier.copy_parameters();
+  ASSERT_TRUE(heavier.step({&one}));
+  EXPECT_TRUE(heavier.copy_parameters()[4].allclose(from[4] - 0.1 * one[4])) << "its momentum is its own";
   EXPECT_FALSE(faster.resume({at::ones({1})}, {}, model.save_optimizer().value()));
 }
 

@@ -50,6 +50,14 @@ TEST(Batches, WithPartitionFullEachTrainerHasAllInAnOrderOfItsOwn) {
   EXPECT_NE(first, epoch_of(other, 0));
 }
 
+TEST(Batches, OptionsOutOfTheirRangeAreRefused) {
+  const auto refused = [](const BatchesOptions& options) { return Batches::make(options).error().code(); };
+  EXPECT_EQ(refused({.images = 10, .batch = 1, .trainer = 0, .trainers = 0}), Errc::bad_arguments);
+  EXPECT_EQ(refused({.images = 10, .batch = 1, .trainer = 2, .trainers = 2}), Errc::bad_arguments);
+  EXPECT_EQ(refused({.images = 10, .batch = 0}), Errc::bad_arguments);
+  EXPECT_EQ(refused({.images = -1, .batch = 1, .partition = Partition::full}), Errc::bad_arguments);
+}
+
 TEST(Batches, EachEpochHasAnOrderOfItsOwn) {
   Batches batches = Batches::make(options(1, 2)).value();
   auto first = epoch_of(batches, 0);

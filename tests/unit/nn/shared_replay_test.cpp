@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "caftan/nn/fill_uniform.hpp"
-#include "caftan/nn/internal/gradient_mean.hpp"
+#include "caftan/nn/gradient_mean.hpp"
 #include "caftan/nn/internal/shared_schedule.hpp"
 #include "caftan/nn/internal/version_store.hpp"
 #include "caftan/nn/replay.hpp"

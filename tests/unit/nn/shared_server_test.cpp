@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -94,7 +95,7 @@ class SharedServerTest : public ::testing::Test {
     }
     Promise<StepResult> promise;
     Future<StepResult> result = promise.future();
-    happens(shared_event::Step{context, 5, std::move(book), std::move(promise), rates});
+    happens(shared_event::Step{context, {context.worker.value}, 5, std::move(book), std::move(promise), rates});
     return result;
   }
   void checked(Result<void> outcome = {}) {
@@ -142,6 +143,23 @@ TEST_F(SharedServerTest, CM6_CopiesAreUsedAgain) {
   EXPECT_EQ(server_->free_copies(), 1U);
   EXPECT_EQ(server_->readings(), 0U);
   EXPECT_EQ(readers_->load(), 0U);
+}
+
+TEST_F(SharedServerTest, CM6_MoreCopiesThanTrainersAndOneAreDroppedWithTheirReaders) {
+  share({.mode = ConsistencyMode::versioned}, 2);
+  std::vector<Future<OpenedEvaluation>> evaluations;
+  for (int i = 0; i < 10; ++i) {
+    Promise<OpenedEvaluation> promise;
+    evaluations.push_back(promise.future());
+    happens(shared_event::Evaluate{std::move(promise)});
+  }
+  std::vector<std::weak_ptr<SharedCopy>> made;
+  for (int i = 0; i < 10; ++i) made.push_back(copied());
+  for (auto& one : evaluations) happens(shared_event::Evaluated{one.get().evaluation});
+  EXPECT_EQ(server_->free_copies(), 0U);
+  all_emptied();
+  EXPECT_EQ(server_->free_copies(), 3U);
+  EXPECT_EQ(std::count_if(made.begin(), made.end(), [](const auto& copy) { return copy.expired(); }), 7);
 }
 
 TEST_F(SharedServerTest, CM21_AGradientThatIsRefusedLeavesItsContextOpen) {

@@ -206,5 +206,18 @@ TEST(Consistency, RefusesKeysOfOtherModesAndNamesThem) {
   EXPECT_EQ(check_consistency({}, 0).error().code(), Errc::invalid_config);
 }
 
+TEST(Consistency, RefusesNumbersThatAPeerCouldBreakTheOwnerWith) {
+  const ConsistencyOptions any;
+  EXPECT_TRUE(check_consistency(any, 65536));
+  EXPECT_THAT(check_consistency(any, 65537).error().text(), HasSubstr("trainers is 65537, it is 1 to 65536"));
+  EXPECT_THAT(check_consistency(any, static_cast<std::uint32_t>(-1)).error().text(), HasSubstr("trainers is"));
+  ConsistencyOptions sync{.mode = ConsistencyMode::sync, .quorum = 1, .straggler_timeout = std::chrono::hours(24)};
+  EXPECT_TRUE(check_consistency(sync, 2));
+  for (const std::chrono::nanoseconds wrong : {std::chrono::nanoseconds(-1), std::chrono::nanoseconds::max()}) {
+    sync.straggler_timeout = wrong;
+    EXPECT_THAT(check_consistency(sync, 2).error().text(), HasSubstr("ns, it is 0 to 24 hours"));
+  }
+}
+
 }  // namespace
 }  // namespace caftan::nn::step_log_test

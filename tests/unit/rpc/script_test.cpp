@@ -27,6 +27,7 @@ using test::FakeJob;
 using test::ScriptFolder;
 using test::ScriptSource;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 const at::Tensor kThree = at::ones({3});
@@ -247,6 +248,14 @@ def recorded(self, x):
 def __hidden__(self, x):
     return x
 )";
+
+TEST_F(ServedScripts, SC5_AWarningOfAScriptIsNoOutput) {
+  const Worker& worker = serve({.code = "def forward(self, x, text : str):\n  torch.warn(text)\n  return x\n"});
+  ::testing::internal::CaptureStderr();
+  const at::Tensor y = worker.rpc_script("worker1", "net.forward", kThree, std::string("written by the caller"));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), Not(HasSubstr("written by the caller")));
+  EXPECT_TRUE(y.equal(kThree));
+}
 
 TEST_F(ServedScripts, SC9_DefaultsAndKeywordsAreThoseOfTheSchema) {
   const Worker& worker = serve({.code = kCode});

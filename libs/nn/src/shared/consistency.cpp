@@ -9,6 +9,8 @@
 namespace caftan::nn {
 namespace {
 
+constexpr std::uint32_t kMostTrainers = 65536;
+constexpr std::chrono::hours kLongestWait{24};
 constexpr std::array<std::string_view, 3> kNames = {"locked", "versioned", "sync"};
 
 Error wrong(const std::string& text) { return Error(Errc::invalid_config, text); }
@@ -26,6 +28,11 @@ Result<void> check_quorum(const ConsistencyOptions& options, std::uint32_t train
   if (options.quorum && (*options.quorum == 0 || *options.quorum > trainers)) {
     return wrong("quorum is " + std::to_string(*options.quorum) + ", with " + std::to_string(trainers) +
                  " trainers it is 1 to " + std::to_string(trainers));
+  }
+  if (options.straggler_timeout &&
+      (*options.straggler_timeout < std::chrono::nanoseconds(0) || *options.straggler_timeout > kLongestWait)) {
+    return wrong("straggler_timeout is " + std::to_string(options.straggler_timeout->count()) +
+                 " ns, it is 0 to 24 hours");
   }
   return {};
 }
@@ -45,6 +52,9 @@ Result<ConsistencyMode> parse_consistency_mode(std::string_view text) {
 
 Result<void> check_consistency(const ConsistencyOptions& options, std::uint32_t trainers) {
   if (trainers == 0) return wrong("a shared module without a trainer");
+  if (trainers > kMostTrainers) {
+    return wrong("trainers is " + std::to_string(trainers) + ", it is 1 to " + std::to_string(kMostTrainers));
+  }
   if (options.lease != LeaseOrder::queue && options.mode != ConsistencyMode::locked) {
     return of_other_mode("lease", "locked", options.mode);
   }

@@ -1,4 +1,4 @@
-#include "caftan/nn/internal/gradient_mean.hpp"
+#include "caftan/nn/gradient_mean.hpp"
 
 #include <ATen/core/grad_mode.h>
 

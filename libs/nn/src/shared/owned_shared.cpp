@@ -4,12 +4,15 @@
 #include <ATen/core/Generator.h>
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
 #include <array>
 #include <mutex>
 #include <numeric>
+#include <string>
 #include <unordered_set>
 
-#include "caftan/nn/internal/gradient_mean.hpp"
+#include "caftan/nn/gradient_mean.hpp"
+#include "caftan/rpc/ambient.hpp"
 #include "caftan/rpc/wait.hpp"
 #include "caftan/tensor/internal/torch_errors.hpp"
 #include "shared/step_rates.hpp"
@@ -22,7 +25,8 @@ constexpr const char* kStepsAreReserved =
     "belongs to a shared module: no optimizer of another worker steps it, a trainer delivers its gradients with "
     "net.step(context, batch), and the owner steps by SharedOptions::algorithm";
 
-/// Puts the state of torch's default generator back: that a copy is made draws no numbers from the user's stream.
+/// Puts the state of torch's default generator back: that a copy is made draws no numbers from the user's stream. What
+/// other threads draw in between is drawn again, so copies of a module are made one after the other.
 class KeepRandomState {
  public:
   KeepRandomState() : generator_(at::globalContext().defaultGenerator(at::kCPU)) {
@@ -55,11 +59,24 @@ SharedTensors tensors_of(const ServedModule& served) {
   return tensors;
 }
 
+bool is_alike(const at::Tensor& one, const at::Tensor& other) {
+  return one.sizes() == other.sizes() && one.scalar_type() == other.scalar_type();
+}
+
+bool are_alike(const std::vector<at::Tensor>& own, const std::vector<at::Tensor>& other) {
+  return std::equal(own.begin(), own.end(), other.begin(), other.end(), is_alike);
+}
+
+bool are_alike(const SharedTensors& own, const SharedTensors& other) {
+  return are_alike(own.trained, other.trained) && are_alike(own.frozen, other.frozen) &&
+         are_alike(own.buffers, other.buffers);
+}
+
 /// Errors: unsupported.
 Result<void> check_same(const std::vector<at::Tensor>& own, const std::vector<at::Tensor>& other) {
   bool same = own.size() == other.size();
   for (std::size_t i = 0; same && i < own.size(); ++i) {
-    same = own[i].sizes() == other[i].sizes() && own[i].scalar_type() == other[i].scalar_type();
+    same = is_alike(own[i], other[i]);
     if (same && own[i].is_alias_of(other[i])) {
       return Error(Errc::unsupported,
                    "two modules made by this constructor share the memory of a tensor, as one that it was given: make "
@@ -84,6 +101,17 @@ Result<void> copy_tensors(const SharedTensors& from, const SharedTensors& to) {
     copy_all(from.buffers, to.buffers);
     return {};
   });
+}
+
+/// Errors: unsupported (a context has given a buffer other sizes or another dtype; the text has its place).
+Result<void> check_buffers(const std::vector<at::Tensor>& own, const std::vector<at::Tensor>& written) {
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    if (is_alike(own[i], written[i])) continue;
+    return Error(Errc::unsupported,
+                 "a call has changed the sizes or the dtype of buffer " + std::to_string(i) +
+                     " of this shared module, in the order of its buffers: the buffers of a shared module keep both");
+  }
+  return {};
 }
 
 }  // namespace
@@ -113,6 +141,7 @@ Result<std::shared_ptr<OwnedShared>> OwnedShared::make(std::shared_ptr<rpc::Host
 
 Result<void> OwnedShared::set_up(const RRef<ServedModule>& module, std::shared_ptr<rpc::HostedObject> object) {
   ServedModule& served = *object->as<ServedModule>();
+  if (served.has_gate()) return Error(Errc::bad_arguments, "this module is shared already, or is a copy of one");
   module_ = std::make_shared<SharedCopy>(
       SharedCopy{module, std::move(object), std::make_shared<ReadingDoor>(readers_), tensors_of(served)});
   Result<optim::LocalOptimizer> optimizer =
@@ -154,27 +183,28 @@ Result<std::shared_ptr<SharedCopy>> OwnedShared::make_copy() const {
 }
 
 void OwnedShared::copy(std::shared_ptr<SharedCopy> copy, base::Executor& executor, CopyDone done) {
-  if (!copy) {
-    Result<std::shared_ptr<SharedCopy>> made = make_copy();
-    if (!made) return done(made.error());
-    copy = *std::move(made);
-  }
-  copy_values(copy, executor, done);
-}
-
-void OwnedShared::copy_values(const std::shared_ptr<SharedCopy>& copy, base::Executor& executor, const CopyDone& done) {
-  module_->object->strand().run([self = shared_from_this(), copy, &executor, done] {
-    // A pass of a context that is over may still read the copy.
-    const std::array<std::shared_ptr<rpc::Strand>, 1> others{copy->object->shared_strand()};
-    const auto kept = rpc::Strand::run_with_all(others, [&] {
-      const Result<void> copied = copy_tensors(self->module_->tensors, copy->tensors);
-      done(copied ? Result<std::shared_ptr<SharedCopy>>(copy) : copied.error());
-    });
-    if (!kept) return;
-    kept->run([self, copy, &executor, done] {
-      executor.post([self, copy, &executor, done] { self->copy_values(copy, executor, done); });
-    });
-  });
+  module_->object->strand().run(
+      [self = shared_from_this(), copy = std::move(copy), &executor, done = std::move(done)]() mutable {
+        // A context can have given the buffers of a copy other sizes.
+        if (!copy || !are_alike(self->module_->tensors, copy->tensors)) {
+          Ambient apart;  // without the turn: what is made inside of a turn becomes a part of that turn's object
+          apart.executor = &executor;
+          const AmbientSwap swap(&apart);
+          Result<std::shared_ptr<SharedCopy>> made = self->make_copy();
+          if (!made) return done(made.error());
+          copy = *std::move(made);
+        }
+        // A pass of a context that is over may still read the copy.
+        const std::array<std::shared_ptr<rpc::Strand>, 1> others{copy->object->shared_strand()};
+        const auto kept = rpc::Strand::run_with_all(others, [&] {
+          const Result<void> copied = copy_tensors(self->module_->tensors, copy->tensors);
+          done(copied ? Result<std::shared_ptr<SharedCopy>>(copy) : copied.error());
+        });
+        if (!kept) return;
+        kept->run([self, copy, &executor, done] {
+          executor.post([self, copy, &executor, done] { self->copy(copy, executor, done); });
+        });
+      });
 }
 
 // ---- steps
@@ -203,6 +233,8 @@ Result<void> OwnedShared::step(const StepRecord& step, const std::vector<Deliver
     if (const Result<void> fit = set_rates(*optimizer_, *step.rates); !fit) return fit;
   }
   if (const Result<void> fits = optimizer_->prepare(*mean); !fits) return fits;
+  const Result<std::vector<at::Tensor>> buffers = written_buffers(delivered);
+  if (!buffers) return buffers.error();
   if (log_) {
     if (const Result<void> logged = log_->append(step); !logged) return logged;
   }
@@ -210,28 +242,30 @@ Result<void> OwnedShared::step(const StepRecord& step, const std::vector<Deliver
   std::vector<std::size_t> all(mean->size());
   std::iota(all.begin(), all.end(), std::size_t{0});
   if (const Result<void> stepped = optimizer_->update(all, *mean); !stepped) return stepped;
-  return take_buffers(delivered);
+  return tensor::catch_torch(Errc::limit_exceeded, [&]() -> Result<void> {
+    const at::NoGradGuard no_grad;
+    copy_all(*buffers, module_->tensors.buffers);
+    return {};
+  });
 }
 
-Result<void> OwnedShared::take_buffers(const std::vector<Delivered>& delivered) const {
-  if (delivered.front().read == module_ || module_->tensors.buffers.empty()) return {};
+Result<std::vector<at::Tensor>> OwnedShared::written_buffers(const std::vector<Delivered>& delivered) const {
+  const std::vector<at::Tensor>& own = module_->tensors.buffers;
+  if (delivered.front().read == module_ || own.empty()) return std::vector<at::Tensor>();
   std::vector<std::vector<at::Tensor>> written;
   for (const Delivered& one : delivered) {
+    if (const Result<void> fits = check_buffers(own, one.read->tensors.buffers); !fits) return fits.error();
     written.push_back(one.read->tensors.buffers);
     for (at::Tensor& buffer : written.back()) {
       if (!buffer.is_floating_point() && !buffer.is_complex()) buffer = at::Tensor();
     }
   }
-  const Result<std::vector<at::Tensor>> mean = gradient_mean(written);
+  Result<std::vector<at::Tensor>> mean = gradient_mean(written);
   if (!mean) return mean.error();
-  return tensor::catch_torch(Errc::limit_exceeded, [&]() -> Result<void> {
-    const at::NoGradGuard no_grad;
-    for (std::size_t i = 0; i < mean->size(); ++i) {
-      const at::Tensor& from = (*mean)[i].defined() ? (*mean)[i] : delivered.front().read->tensors.buffers[i];
-      module_->tensors.buffers[i].copy_(from);
-    }
-    return {};
-  });
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    if (!(*mean)[i].defined()) (*mean)[i] = delivered.front().read->tensors.buffers[i];
+  }
+  return mean;
 }
 
 // ---- the optimizer's state

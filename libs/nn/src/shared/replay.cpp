@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "caftan/nn/internal/gradient_mean.hpp"
+#include "caftan/nn/gradient_mean.hpp"
 #include "caftan/nn/internal/version_store.hpp"
 #include "shared/step_rates.hpp"
 

@@ -13,7 +13,7 @@ namespace {
 
 Result<std::shared_ptr<autograd::ContextRecord>> context_of(const CallInfo& info) {
   auto record = std::static_pointer_cast<autograd::ContextRecord>(info.autograd_context.lock());
-  if (!record) return Error(Errc::unknown_context, "a trainer's call outside of any autograd context");
+  if (!record) return trainer_outside_context();
   return record;
 }
 
@@ -25,6 +25,12 @@ std::optional<base::TimePoint> shortly_before_its_end(const CallInfo& info) {
 }
 
 }  // namespace
+
+Error trainer_outside_context() {
+  return {Errc::unknown_context,
+          "a trainer reads a shared module inside of an autograd context: begin one with "
+          "autograd::Context context(worker), or call evaluate"};
+}
 
 Future<Reading> TrainerSeat::open(const CallInfo& info) {
   const auto record = context_of(info);
@@ -55,7 +61,7 @@ Future<StepResult> TrainerSeat::deliver(const CallInfo& info, std::uint64_t batc
   if (!book) return make_ready_future<StepResult>(book.error());
   Promise<StepResult> reply;
   Future<StepResult> result = reply.future();
-  mailbox_->send(shared_event::Step{(*record)->id(), batch, *std::move(book), std::move(reply), rates});
+  mailbox_->send(shared_event::Step{(*record)->id(), trainer_, batch, *std::move(book), std::move(reply), rates});
   if (const auto answer_by = shortly_before_its_end(info)) {
     mailbox_->send(shared_event::Waits{(*record)->id(), *answer_by});
   }

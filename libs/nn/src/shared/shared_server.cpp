@@ -223,7 +223,7 @@ void SharedServer::on(shared_event::Emptied& event) {
     return forget(*context);
   }
   const auto known = evaluations_.find(std::get<EvaluationId>(event.reader));
-  free_.push_back(std::move(known->second.copy));
+  give_back(std::move(known->second.copy));
   const ModelVersion version = known->second.version;
   evaluations_.erase(known);
   perform(schedule_.on_evaluated(version));
@@ -233,10 +233,14 @@ void SharedServer::report_returned(const ContextId& context, Entry& entry) {
   for (std::uint32_t calls = std::exchange(entry.running, 0); calls > 0; --calls) perform(schedule_.on_return(context));
 }
 
+void SharedServer::give_back(std::shared_ptr<SharedCopy> copy) {
+  if (free_.size() <= seats_.size()) free_.push_back(std::move(copy));
+}
+
 void SharedServer::forget(const ContextId& context) {
   const auto known = contexts_.find(context);
   Entry& entry = known->second;
-  if (entry.copy && entry.copy != module_) free_.push_back(std::move(entry.copy));
+  if (entry.copy && entry.copy != module_) give_back(std::move(entry.copy));
   if (entry.counted) readers_->fetch_sub(1);
   contexts_.erase(known);
 }
@@ -244,8 +248,13 @@ void SharedServer::forget(const ContextId& context) {
 // ---- steps
 
 void SharedServer::on(shared_event::Step& event) {
-  Entry& entry = contexts_[event.context];
   const auto refuse = [&event](Error why) { event.reply.set(std::move(why)); };
+  Entry& entry = contexts_.try_emplace(event.context, Entry{.trainer = event.trainer}).first->second;
+  if (entry.trainer != event.trainer) {
+    return refuse({Errc::bad_arguments, text_of(event.context) + " belongs to trainer " +
+                                            std::to_string(entry.trainer.value) + ", not to trainer " +
+                                            std::to_string(event.trainer.value)});
+  }
   switch (entry.phase) {
     case Phase::waiting:
       if (!entry.waiting.empty()) return refuse(still_waits(event.context));

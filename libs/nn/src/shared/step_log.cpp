@@ -1,5 +1,8 @@
 #include "caftan/nn/step_log.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -260,10 +263,13 @@ StepLogWriter::StepLogWriter(std::filesystem::path path, ConsistencyMode mode, M
 
 Result<StepLogWriter> StepLogWriter::create(const std::filesystem::path& path, ConsistencyMode mode,
                                             ModelVersion first) {
-  std::error_code ignored;
-  if (std::filesystem::exists(path, ignored)) {
+  // Made by open(2): of two that make a log at one path at the same time, one finds that it exists.
+  const int made = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (made < 0 && errno == EEXIST) {
     return Error(Errc::io_error, path.string() + " exists already: a log of other steps is not overwritten");
   }
+  if (made < 0) return os_error("cannot write", path, errno);
+  ::close(made);
   StepLogWriter writer(path, mode, first);
   errno = 0;
   writer.file_.open(path, std::ios::binary);
@@ -275,10 +281,15 @@ Result<void> StepLogWriter::append(const StepRecord& step) {
   if (const std::string why = why_not(step, mode_, first_, last_); !why.empty()) {
     return Error(Errc::bad_arguments, path_.string() + ": " + why);
   }
+  if (!failed_.empty()) return Error(Errc::io_error, failed_);
   if (step.rates && !has_rates_) {
     if (Result<void> raised = raise_format(); !raised) return raised;
   }
-  if (Result<void> written = write(step_line(step)); !written) return written;
+  if (Result<void> written = write(step_line(step)); !written) {
+    failed_ = written.error().text() + " at step " + std::to_string(step.step.value) +
+              "; no step can be logged any more, since a part of its line may be in the file";
+    return written;
+  }
   last_ = step.step;
   return {};
 }

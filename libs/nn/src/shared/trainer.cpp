@@ -20,10 +20,7 @@ Future<Reading> Trainer::open(CallOptions options) {
   const auto context =
       ambient ? std::static_pointer_cast<autograd::ContextRecord>(ambient->autograd_context.lock()) : nullptr;
   if (!context) {
-    return make_ready_future<Reading>(
-        Error(Errc::unknown_context,
-              "a trainer reads a shared module inside of an autograd context: begin one with "
-              "autograd::Context context(worker), or call evaluate"));
+    return make_ready_future<Reading>(trainer_outside_context());
   }
   Readings over;  // references end outside of the lock
   {

@@ -58,15 +58,15 @@ struct ConsistencyOptions {
     s("max_staleness", c.max_staleness, "mode versioned: steps that a gradient may be behind");
     s("quorum", c.quorum, "mode sync: trainers that close a round without the others").at_least(1);
     s("straggler_timeout", c.straggler_timeout, "mode sync: how long a quorum waits for the others")
-        .at_least(std::chrono::nanoseconds(0));
+        .range(std::chrono::nanoseconds(0), std::chrono::hours(24));
   }
 };
 
 /// Checks what one key alone cannot show.
-/// @param trainers  how many share the module, at least 1
-/// Errors: invalid_config, naming the key: no trainer; a key of another mode; a quorum without straggler_timeout or
-/// above
-///   the number of trainers, or the reverse.
+/// @param trainers  how many share the module, 1 to 65,536
+/// Errors: invalid_config, naming the key: no trainer, or too many; a key of another mode; a quorum without
+///   straggler_timeout, or the reverse; a quorum above the number of trainers; a straggler_timeout that is negative or
+///   above 24 hours.
 Result<void> check_consistency(const ConsistencyOptions& options, std::uint32_t trainers);
 
 }  // namespace caftan::nn

@@ -27,9 +27,9 @@ using GradientsOf = std::function<Result<std::vector<at::Tensor>>(const Contribu
 /// Memory: the parameters of a version are kept until the last contribution that read it.
 /// @param log        from parse_step_log or read_step_log
 /// @param optimizer  with the options of the shared module's, its parameters and state as they were at version
-/// log.first Errors: that of `gradients`, and those of gradient_mean and LocalOptimizer::step, each with the step in
-/// its text. The
-///   parameters are then those of the step before.
+///                   log.first
+/// Errors: that of `gradients`, and those of gradient_mean and LocalOptimizer::step, each with the step in its text.
+///   The parameters are then those of the step before.
 Result<void> replay(const StepLog& log, optim::LocalOptimizer& optimizer, const GradientsOf& gradients);
 
 }  // namespace caftan::nn

@@ -132,6 +132,8 @@ class ServedModule {
   bool has_open_context();
   /// Lets a gate say from now on which calls may run, and whether the module is in use. @param gate  not null
   void set_gate(std::shared_ptr<detail::ModuleGate> gate) noexcept { gate_ = std::move(gate); }
+  /// Returns whether a gate was set: the module is shared, or a copy of a shared one.
+  bool has_gate() const noexcept { return gate_ != nullptr; }
   /// Makes a further module of the same class and constructor arguments, with nothing of this one's state.
   /// Errors: unsupported (it was made by a constructor that keeps no arguments). Throws what the constructor throws.
   Result<ServedModule> make_another() const;

@@ -237,8 +237,8 @@ class ReadModule : public RemoteModule<Net> {
 }  // namespace detail
 
 /// A shared module as it was at one version, for evaluation: calls run in eval mode and without gradients, beside the
-/// trainers, and take part in nothing else. The owner keeps the version for as long as a copy of this exists, so do not
-/// keep it longer than needed. Threads: one at a time for one Evaluation; copies are independent.
+/// trainers, and take part in nothing else. The owner keeps the version for as long as a copy of this exists or a call
+/// of it runs, so do not keep it longer than needed. Threads: one at a time for one Evaluation; copies are independent.
 template <class Net>
 class Evaluation {
  public:
@@ -267,7 +267,11 @@ class Evaluation {
   template <auto M, class... A>
   auto rpc_async(const A&... arguments) const {  // no overload, no template
     const c10::AutoGradMode no_graph(false);
-    return module_.template rpc_async<M>(arguments...);
+    using Outcome = Result<typename decltype(module_.template rpc_async<M>(arguments...))::value_type>;
+    // The owner keeps the version until the result is here, also where this object ends before.
+    return module_.template rpc_async<M>(arguments...).then([reading = reading_](Outcome&& outcome) {
+      return Outcome(std::move(outcome));
+    });
   }
 
  private:

@@ -78,8 +78,7 @@ struct StepLog {
 };
 
 /// Returns the number of contributions for each staleness: element s counts those whose forward read s versions behind
-/// the one that their step changed. Precondition: `log` came from
-/// parse_step_log or read_step_log.
+/// the one that their step changed. Precondition: `log` came from parse_step_log or read_step_log.
 std::vector<std::uint64_t> staleness_histogram(const StepLog& log);
 
 /// Returns a log's text, of the lowest version that can hold it. Does not check the log; parse_step_log does.
@@ -88,8 +87,7 @@ std::string format_step_log(const StepLog& log);
 /// Returns the log that a text holds.
 /// @param name  what errors call the text; they say `name:line: ...`
 /// Errors: malformed_payload (no step log; a line that is cut off, damaged or out of order, or that the log's mode does
-/// not
-///   allow), protocol_mismatch (of a newer version).
+///   not allow), protocol_mismatch (of a newer version).
 Result<StepLog> parse_step_log(std::string_view text, std::string_view name);
 
 /// Returns the log in a file. Errors: io_error (missing, unreadable), and those of parse_step_log.
@@ -105,7 +103,8 @@ class StepLogWriter {
   static Result<StepLogWriter> create(const std::filesystem::path& path, ConsistencyMode mode, ModelVersion first = {});
 
   /// Writes the line of the next step.
-  /// Errors: bad_arguments (not the next step, or one that the mode does not allow; nothing was written), io_error.
+  /// Errors: bad_arguments (not the next step, or one that the mode does not allow; nothing was written), io_error: the
+  ///   first one is that of all later steps, too.
   Result<void> append(const StepRecord& step);
 
  private:
@@ -119,6 +118,7 @@ class StepLogWriter {
   ModelVersion last_;
   bool has_rates_ = false;
   std::ofstream file_;
+  std::string failed_;  // the first failure of a write; empty if there was none
 };
 
 }  // namespace caftan::nn

@@ -104,11 +104,11 @@ class DistributedOptimizer final : public LearningRates {
   ///
   /// A parameter without gradient is left alone; none at all is an error. With atomic or clip_norm an owner that
   /// refuses or is lost before the second phase stops the step everywhere; else the other owners have stepped all the
-  /// same, and the text and `last_report` say which. Errors (thrown): bad_arguments (no backward pass of the context
-  /// has succeeded, or its last one failed; no
+  /// same, and the text and `last_report` say which.
+  /// Errors (thrown): bad_arguments (no backward pass of the context has succeeded, or its last one failed; no
   ///   parameter has a gradient; a norm that is not finite; a learning rate or momentum out of range),
-  ///   context_released,
-  ///   foreign_context (a context of another worker), unsupported (a sparse gradient where the algorithm takes none),
+  ///   context_released, foreign_context (a context of another worker),
+  ///   unsupported (a sparse gradient where the algorithm takes none),
   ///   remote_exception (libtorch failed in the step), limit_exceeded (no memory), peer_down, shut_down, timeout (an
   ///   owner may still step; with atomic or clip_norm the text says "committed, not yet confirmed" when all will, and
   ///   "has not begun" when the step waited for one that is not confirmed).
@@ -129,8 +129,8 @@ class DistributedOptimizer final : public LearningRates {
   /// An error of the closure ends the step, and so does an exception, which passes through `try_step` as well; with
   /// LBFGS the parameters are then those from before the step, also when this worker is lost in the middle of it.
   /// Errors (thrown): as step of a context, with LBFGS also would_deadlock (inside of a closure of this optimizer);
-  /// those
-  ///   of the closure.
+  ///   those of the closure.
+  ///
   /// Source: torch.optim.Optimizer.step with a closure.
   StepReport step(const Closure& closure) { return try_step(closure).value(); }
   Result<StepReport> try_step(const Closure& closure);
@@ -146,22 +146,22 @@ class DistributedOptimizer final : public LearningRates {
   /// Adds a group at all owners of its parameters, which may be new ones, or, on an error, at none, between two steps,
   /// and waits. Schedules that were made before do not change its rate.
   /// Errors (thrown): those of the constructor; timeout, with a text that says so, also when the group is decided and
-  /// not
-  ///   all owners have confirmed it yet.
+  ///   not all owners have confirmed it yet.
+  ///
   /// Source: torch.optim.Optimizer.add_param_group.
   void add_param_group(const RemoteParameterGroup& group) { try_add_param_group(group).value(); }
   Result<void> try_add_param_group(const RemoteParameterGroup& group);
 
   /// Returns options and state of all owners, as they are between two steps, behind a manifest with a checksum of each
-  /// part. Parameters are not part of it. Errors (thrown): those of calls; bad_arguments (owners are at different
-  /// steps, because one has refused or missed the
-  ///   last one; the text names them); limit_exceeded (the state of one owner is larger than limits.tensors).
+  /// part. Parameters are not part of it.
+  /// Errors (thrown): those of calls; bad_arguments (owners are at different steps, because one has refused or missed
+  ///   the last one; the text names them); limit_exceeded (the state of one owner is larger than limits.tensors).
   wire::Bytes save() { return try_save().value(); }
   Result<wire::Bytes> try_save();
   /// Takes over what `save` returned, at all owners or, on an error, at none; only an owner that is lost in between
   /// leaves the others loaded. Owners may be others than those that have saved: the state of each parameter, known by
-  /// its name or number, goes to the owner that has it here. Errors (thrown): malformed_payload (truncated, damaged, or
-  /// no such state), protocol_mismatch (a newer version),
+  /// its name or number, goes to the owner that has it here.
+  /// Errors (thrown): malformed_payload (truncated, damaged, or no such state), protocol_mismatch (a newer version),
   ///   bad_arguments (of another model; or an older build has saved it, and owners are others), limit_exceeded (the
   ///   part of an owner is larger than limits.tensors: use more owners, or raise the limit), and those of calls;
   ///   timeout, with a text that says so, also when the load is decided and not all owners have confirmed it yet.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -34,6 +35,29 @@ class ModuleRequest {
   virtual void answer() = 0;
 };
 
+/// A request to the actor of a module, and until when it waits for open contexts to end (MD-10). Its methods are called
+/// one after the other, on any thread.
+class ModuleAttempt {
+ public:
+  /// How long after an open context was found the request is tried again.
+  static constexpr base::Duration kRetry = std::chrono::milliseconds(1);
+
+  ModuleAttempt(std::shared_ptr<ModuleRequest> request, base::TimePoint now);
+
+  /// Does the work, unless the request has to wait for an open context. When its time is over, it fails with
+  /// module_busy.
+  void run(OwnedModule& module, bool has_open_context, base::TimePoint now);
+  /// Returns whether the request has its outcome; else it is tried again.
+  bool is_over() const noexcept { return is_over_; }
+  /// Replies with the outcome. Precondition: is_over().
+  void answer() { request_->answer(); }
+
+ private:
+  const std::shared_ptr<ModuleRequest> request_;
+  base::TimePoint until_;
+  bool is_over_ = false;
+};
+
 /// Threads: `run` any; what a request's work calls, the module's strand.
 class OwnedModule : public std::enable_shared_from_this<OwnedModule> {
  public:
@@ -42,11 +66,10 @@ class OwnedModule : public std::enable_shared_from_this<OwnedModule> {
   /// Errors: wrong_type (another object), bad_arguments (the module has an actor already).
   static Result<std::shared_ptr<OwnedModule>> make(std::shared_ptr<rpc::HostedObject> object, CallSite site);
 
-  /// Lets the request run on the strand of the module. If the request has to wait for open contexts, it runs once none
-  /// is open, or fails with module_busy when its time is over (MD-10).
-  /// @param executor  outlives what runs on it
+  /// Tries the request on the strand of the module.
+  /// @param clock  outlives the attempt
   /// @param done  called once, on any thread, possibly inside the turn: must not block
-  void run(std::shared_ptr<ModuleRequest> request, base::Executor& executor, std::function<void()> done);
+  void run(std::shared_ptr<ModuleAttempt> attempt, const base::Clock& clock, std::function<void()> done);
 
   /// Returns a reference to each parameter or buffer; to a tensor with several names under the first (MD-4).
   /// Errors: remote_exception (the module threw).
@@ -62,12 +85,10 @@ class OwnedModule : public std::enable_shared_from_this<OwnedModule> {
   Result<void> move_to(const std::string& device);
 
  private:
-  struct Attempt;
   OwnedModule(std::shared_ptr<rpc::HostedObject> object, CallSite site)
       : object_(std::move(object)), site_(std::move(site)) {}
   ServedModule& served() const noexcept { return *object_->as<ServedModule>(); }
   StateDict state() const;
-  void attempt(const std::shared_ptr<Attempt>& attempt);
 
   using References = std::unordered_map<const void*, RRef<at::Tensor>>;  // by the tensor's implementation
 

@@ -22,9 +22,8 @@ class OwnedShared : public std::enable_shared_from_this<OwnedShared> {
   /// @param object   the value of `module`
   /// @param options  with the code of the user's algorithm
   /// @param site     of the owner
-  /// Errors: invalid_config (check_consistency), bad_arguments (an algorithm that needs a closure), wrong_type (no
-  /// module), those of LocalOptimizer::make, remote_exception
-  ///   (the module threw), io_error (the step log).
+  /// Errors: invalid_config (check_consistency), wrong_type (no module), bad_arguments (an
+  ///   algorithm that needs a closure; it is shared already), those of LocalOptimizer::make, remote_exception (the module threw), io_error (the step log).
   static Result<std::shared_ptr<OwnedShared>> make(std::shared_ptr<rpc::HostedObject> object,
                                                    const RRef<ServedModule>& module, const SharedOptions& options,
                                                    const CallSite& site);
@@ -38,7 +37,8 @@ class OwnedShared : public std::enable_shared_from_this<OwnedShared> {
   using CopyDone = std::function<void(Result<std::shared_ptr<SharedCopy>>)>;
   using Done = std::function<void(Result<void>)>;
   /// Gives a copy the values that the module has now.
-  /// @param copy      null: makes one, of the module's class and constructor arguments
+  /// @param copy      null, or of other sizes: makes one, of the module's class and constructor arguments, on the
+  ///                  module's strand
   /// @param executor  outlives what runs on it
   /// Errors: unsupported (the class makes modules of other tensors, or of the same ones), remote_exception (the
   ///   constructor threw), limit_exceeded (no memory), shut_down.
@@ -46,9 +46,9 @@ class OwnedShared : public std::enable_shared_from_this<OwnedShared> {
   /// Errors: those of LocalOptimizer::prepare; bad_arguments (rates that the algorithm does not take).
   void check(std::vector<at::Tensor> gradients, const std::optional<StepRates>& rates, Done done);
   /// Steps by the mean of the gradients, at the rates of the step, and takes over the buffers that their contexts have
-  /// written: the mean of those of a floating dtype, of the others those of the first contribution. Errors: those of
-  /// gradient_mean, LocalOptimizer::prepare and StepLogWriter::append: nothing has changed then; those
-  ///   of LocalOptimizer::update.
+  /// written: the mean of those of a floating dtype, of the others those of the first contribution.
+  /// Errors: those of gradient_mean, LocalOptimizer::prepare and StepLogWriter::append, and unsupported (a context has
+  ///   given a buffer other sizes or another dtype): nothing has changed then; those of LocalOptimizer::update.
   void apply(const StepRecord& step, std::vector<Delivered> delivered, Done done);
 
   /// Returns the rates that the next step would be made at. From then on they are the initial ones, if there were none.
@@ -63,9 +63,9 @@ class OwnedShared : public std::enable_shared_from_this<OwnedShared> {
       : options_(std::move(options)), site_(site), readers_(std::make_shared<ReadersCount>(0)) {}
   Result<void> set_up(const RRef<ServedModule>& module, std::shared_ptr<rpc::HostedObject> object);
   Result<std::shared_ptr<SharedCopy>> make_copy() const;
-  void copy_values(const std::shared_ptr<SharedCopy>& copy, base::Executor& executor, const CopyDone& done);
   Result<void> step(const StepRecord& step, const std::vector<Delivered>& delivered);
-  Result<void> take_buffers(const std::vector<Delivered>& delivered) const;
+  /// Returns what a step gives the buffers; empty where the calls have written them in place.
+  Result<std::vector<at::Tensor>> written_buffers(const std::vector<Delivered>& delivered) const;
 
   const SharedOptions options_;
   const CallSite site_;

@@ -38,6 +38,9 @@ class ReadingHold {
   EvaluationId evaluation_;
 };
 
+/// Returns the error of a trainer's call outside of any autograd context: unknown_context.
+Error trainer_outside_context();
+
 /// A trainer at the owner: gone with the last reference to this. Move-only. Errors of all methods: unknown_context
 /// (called outside any context), context_released, and those of SharedServer.
 class TrainerSeat {

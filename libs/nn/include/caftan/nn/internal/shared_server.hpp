@@ -61,6 +61,7 @@ struct Open {
 };
 struct Step {
   ContextId context;
+  TrainerNumber trainer;
   std::uint64_t batch = 0;
   autograd::GradientBook book;  ///< the context's gradients at this worker
   Promise<StepResult> reply;
@@ -232,6 +233,8 @@ class SharedServer {
   void end(const ContextId& context);
   /// Reports the calls of the context that ran as returned.
   void report_returned(const ContextId& context, Entry& entry);
+  /// Keeps a copy that has no reader for the next one, or drops it where there are enough.
+  void give_back(std::shared_ptr<SharedCopy> copy);
   /// Forgets the context and gives its copy back.
   void forget(const ContextId& context);
   void apply_next();
