@@ -22,8 +22,9 @@ class OwnedShared : public std::enable_shared_from_this<OwnedShared> {
   /// @param object   the value of `module`
   /// @param options  with the code of the user's algorithm
   /// @param site     of the owner
-  /// Errors: invalid_config (check_consistency), wrong_type (no module), bad_arguments (an
-  ///   algorithm that needs a closure; it is shared already), those of LocalOptimizer::make, remote_exception (the module threw), io_error (the step log).
+  /// Errors: invalid_config (check_consistency), wrong_type (no module), bad_arguments (an algorithm that needs a
+  ///   closure; it is shared already), those of LocalOptimizer::make, remote_exception (the module threw), io_error
+  ///   (the step log).
   static Result<std::shared_ptr<OwnedShared>> make(std::shared_ptr<rpc::HostedObject> object,
                                                    const RRef<ServedModule>& module, const SharedOptions& options,
                                                    const CallSite& site);
