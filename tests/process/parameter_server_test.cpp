@@ -75,10 +75,10 @@ TEST_F(SharedServer, SyncLearnsTheSameBitsInEveryPlacementAndGoesOn) {
 
 TEST_F(SharedServer, GoesOnWithoutATrainerThatWasKilled) {
   for (const std::string mode : {"versioned", "locked", "sync"}) {
-    Command command(
-        folder_, kCaftan,
-        run_shared_file({kSharing + "consistency.mode=" + mode, "run.deterministic=false",
-                         "roles.trainer.on_loss=go_on", kSharing + "max_steps=200", kSharing + "goal=0.0"}));
+    Command command(folder_, kCaftan,
+                    run_shared_file({kSharing + "consistency.mode=" + mode, "run.deterministic=false",
+                                     "roles.trainer.on_loss=go_on", kSharing + "epochs=4", kSharing + "max_steps=200",
+                                     kSharing + "goal=0.0"}));
     ASSERT_TRUE(command.wait_for_line("trains convnet"));
     ASSERT_NE(command.worker("trainer-1"), 0);
     ASSERT_EQ(::kill(command.worker("trainer-1"), SIGKILL), 0);
