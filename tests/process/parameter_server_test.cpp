@@ -77,7 +77,7 @@ TEST_F(SharedServer, GoesOnWithoutATrainerThatWasKilled) {
   for (const std::string mode : {"versioned", "locked", "sync"}) {
     Command command(folder_, kCaftan,
                     run_shared_file({kSharing + "consistency.mode=" + mode, "run.deterministic=false",
-                                     "roles.trainer.on_loss=go_on", kSharing + "epochs=4", kSharing + "max_steps=200",
+                                     "roles.trainer.on_loss=go_on", kSharing + "epochs=2", kSharing + "max_steps=80",
                                      kSharing + "goal=0.0"}));
     ASSERT_TRUE(command.wait_for_line("trains convnet"));
     ASSERT_NE(command.worker("trainer-1"), 0);
@@ -89,7 +89,7 @@ TEST_F(SharedServer, GoesOnWithoutATrainerThatWasKilled) {
                 HasSubstr("\"lost\": [\n    {\n      \"name\": \"trainer-1\""))
         << mode;
     EXPECT_THAT(folder_.read("runs/latest/log/server.log"), HasSubstr("trainer 1 is lost")) << mode;
-    EXPECT_THAT(folder_.read("runs/latest/curve.csv"), HasSubstr("\n200,trainer-0.train_loss,"))
+    EXPECT_THAT(folder_.read("runs/latest/curve.csv"), HasSubstr("\n80,trainer-0.train_loss,"))
         << "it made all its steps";
   }
 }
