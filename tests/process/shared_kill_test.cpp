@@ -45,7 +45,7 @@ struct Moment {
 };
 
 std::vector<std::string> names(int trainers) {
-  if (trainers == 1) return {"trainer"};
+  if (trainers == 1) return {"trainer-0"};
   return {"trainer-0", "trainer-1"};
 }
 
