@@ -156,7 +156,7 @@ Result<void> Server::train(std::stop_token stop) {
 
 /// A trainer has ended with an error. Returns the error if the training cannot go on.
 Result<void> Server::lose(std::uint32_t trainer, const Error& error) {
-  if (!is_loss_of_peer(error)) return error;
+  if (!is_loss_of_peer(error) || !context_.goes_on_without("trainers")) return error;
   rounds_->lose(trainer);
   context_.log("trainer " + std::to_string(trainer) + " is lost: " + error.text());
   if (rounds_->version() < config_.rounds && !rounds_->can_be_full()) return error;

@@ -214,7 +214,8 @@ Result<void> Server::train_until(std::int64_t end, const std::stop_token& stop) 
 
 /// A trainer has ended with an error. Returns the error if the training cannot go on.
 Result<void> Server::lose(std::size_t trainer, const Error& error) {
-  if (!is_loss_of_peer(error)) return error;
+  // Where the loss ends the run, no checkpoint follows of what the others make alone until then.
+  if (!is_loss_of_peer(error) || !context_.goes_on_without("trainers")) return error;
   is_lost_[trainer] = true;
   context_.log("trainer " + std::to_string(trainer) + " is lost: " + error.text());
   const bool none_is_left = std::ranges::all_of(is_lost_, [](bool lost) { return lost; });

@@ -27,6 +27,11 @@ std::uint64_t RoleContext::seed(std::string_view purpose) const noexcept {
   return app::stream_seed(facts.root_seed, facts.role, static_cast<std::uint32_t>(facts.replica), purpose);
 }
 
+bool RoleContext::goes_on_without(std::string_view key) const {
+  static_cast<void>(workers_of(key));  // throws for a use that is not declared
+  return state_->facts.may_be_lost.contains(key);
+}
+
 void RoleContext::metric(std::string_view name, double value, MetricOptions options) const {
   state_->reporter->metric(name, value, options.step);
 }

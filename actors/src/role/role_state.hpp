@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -25,6 +26,7 @@ struct RoleFacts {
   bool deterministic = false;
   std::filesystem::path output_directory{};
   std::map<std::string, std::vector<std::string>, std::less<>> uses{};  ///< key -> names of workers
+  std::set<std::string, std::less<>> may_be_lost{};  ///< keys of uses all of whose workers may be lost (RN-15)
 };
 
 struct RoleState {

@@ -51,6 +51,8 @@ RoleFacts WorkerSet::facts_of(const app::PlannedWorker& planned) const {
   for (const app::PlannedUse& use : planned.uses) {
     auto& names = facts.uses[use.name];
     for (const WorkerId id : use.workers) names.push_back(options_.plan.workers[id.value].name);
+    const auto may_be_lost = [this](WorkerId id) { return options_.plan.workers[id.value].may_be_lost; };
+    if (std::all_of(use.workers.begin(), use.workers.end(), may_be_lost)) facts.may_be_lost.insert(use.name);
   }
   return facts;
 }

@@ -98,6 +98,9 @@ class RoleContext : public CallSite {
   std::uint64_t seed(std::string_view purpose) const noexcept;
   /// Returns whether the file asks for the same results in every placement.
   bool deterministic() const noexcept;
+  /// Returns whether the run goes on when a worker is lost that [roles.NAME.uses] names for `key`: the file says
+  /// on_loss = "go_on" for all of these (docs/protocols/run.md, RN-15). Errors (thrown): bad_arguments (no such use).
+  bool goes_on_without(std::string_view key) const;
   /// Returns the token that asks this role to end: the same that run() gets.
   std::stop_token stop_token() const noexcept;
 
