@@ -4,12 +4,10 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/rand.h>
 #include <ATen/ops/tensor.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <filesystem>
 #include <system_error>
 #include <tuple>
@@ -18,6 +16,7 @@
 #include "caftan/optim/cyclic_schedules.hpp"
 #include "caftan/optim/distributed_optimizer.hpp"
 #include "caftan/optim/schedules.hpp"
+#include "file_limit.hpp"
 #include "shared_roles.hpp"
 
 namespace caftan::test::shared_module_test {
@@ -605,26 +604,6 @@ TEST_P(SharedModes, CM20_ADoorLetsInTheCallsOfItsReaderOnly) {
   const auto evaluation = net.evaluation();
   EXPECT_TRUE(evaluation.forward(input_of(1)).defined());
 }
-
-/// While it lives no file of this process grows beyond that size.
-class FileLimit {
- public:
-  explicit FileLimit(std::uintmax_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit limit{static_cast<rlim_t>(bytes), before_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileLimit() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, handler_);
-  }
-  FileLimit(const FileLimit&) = delete;
-  FileLimit& operator=(const FileLimit&) = delete;
-
- private:
-  void (*const handler_)(int);
-  rlimit before_{};
-};
 
 TEST_P(SharedModes, CM24_AStepThatCannotBeLoggedIsNotMade) {
   const auto net = make({.mode = ConsistencyMode::versioned}, 1);

@@ -81,9 +81,7 @@ TEST_F(Frozen, RN2_OneOfThemIsNamedWhicheverFindsItFirst) {
 
 TEST_F(Frozen, RN16_OneThatMayBeLostIsKilledAndTheOthersGoOn) {
   folder_.write("t.toml", ticking_file("", kQuickBeats));
-  Command command(folder_, kTicking,
-                  {"run", "t.toml", "roles.echo.on_loss=go_on", "roles.ticker.config.skip_lost=true",
-                   "roles.ticker.config.until=enough"});
+  Command command(folder_, kTicking, {"run", "t.toml", "roles.echo.on_loss=go_on", "roles.ticker.config.until=enough"});
   ASSERT_TRUE(command.wait_for_line("tick 20")) << command.err();
   ::kill(worker(command, "echo-1"), SIGSTOP);
   ASSERT_TRUE(command.wait_for_line("warning: echo-1 ")) << command.err();

@@ -74,9 +74,7 @@ auto has_lost(const std::string& worker) {
 }
 
 TEST_P(Killed, RN15_RN17_TheOthersFinishWithoutAUsedWorkerThatMayBeLost) {
-  Command command(folder_, kTicking,
-                  {"run", "t.toml", "roles.echo.on_loss=go_on", "roles.ticker.config.skip_lost=true",
-                   "roles.ticker.config.until=enough"});
+  Command command(folder_, kTicking, {"run", "t.toml", "roles.echo.on_loss=go_on", "roles.ticker.config.until=enough"});
   ASSERT_TRUE(command.wait_for_line("tick 1")) << command.err();  // all constructors have returned
   ASSERT_TRUE(command.wait_for_line(moment(GetParam()))) << command.err();
   const std::string victim = "echo-" + std::to_string(GetParam() % 2);

@@ -70,7 +70,6 @@ class Ticker {
     bool stop_fails = false;
     bool flood = false;
     int together = 0;
-    bool skip_lost = false;
     std::string cure;
     std::string until;
   };
@@ -83,7 +82,6 @@ class Ticker {
     s("stop_fails", c.stop_fails, "returns an error when asked to stop");
     s("flood", c.flood, "reports without pause, faster than anybody reads");
     s("cure", c.cure, "a file; where there is one of this name, run() ends well whatever `end` says");
-    s("skip_lost", c.skip_lost, "goes on without an echo that is lost");
     s("until", c.until, "a file; once there is one of this name, no further round begins");
     s("together", c.together, "how many of them meet at the first echo before they tick; 0 = none").at_least(0);
   }
@@ -103,7 +101,7 @@ class Ticker {
         if (config_.flood) break;
         const auto answer = echo.try_rpc_sync<&Echo::echo>(round);
         const bool is_lost = !answer && answer.error().code() == caftan::Errc::peer_down;
-        if (!answer && !(is_lost && config_.skip_lost)) return answer.error();
+        if (!answer && !(is_lost && context_.goes_on_without("echoes"))) return answer.error();
       }
       context_.metric("round", round);
       context_.progress(round, config_.rounds, "tick " + std::to_string(round) + "  going on");

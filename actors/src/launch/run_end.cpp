@@ -71,7 +71,7 @@ std::string error_of(const EndedRun& run, std::size_t worker) {
   if (is_blamed && !run.verdict.death.empty()) return run.verdict.death;
   const auto lost = std::ranges::find(run.losses, worker, &run::Loss::worker);
   if (!is_blamed && lost != run.losses.end()) return lost->why;
-  if (error.code() == Errc::ok || (!is_blamed && run::Supervisor::is_echo(error))) return {};
+  if (error.code() == Errc::ok || (!is_blamed && run::FailureReasons::is_echo(error))) return {};
   return error.message();
 }
 

@@ -1,13 +1,13 @@
 #include "caftan/app/internal/metrics.hpp"
 
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <fstream>
 #include <limits>
 #include <sstream>
+
+#include "file_limit.hpp"
 
 namespace caftan::app::metrics_test {
 namespace {
@@ -60,14 +60,11 @@ TEST_F(Metrics, K12_RN11_OfALineThatFindsNoRoomNothingIsWritten) {
   const std::vector<MetricRow> row{{.time_s = 0.5, .worker = "agent", .metric = "reward", .count = 1}};
   writer.write(row).value();
   const std::string jsonl = read(folder_ / "metrics.jsonl");
-  const auto before = ::signal(SIGXFSZ, SIG_IGN);
-  rlimit limit{};
-  ::getrlimit(RLIMIT_FSIZE, &limit);
-  const rlimit no_more{jsonl.size() + 10, limit.rlim_max};
-  ::setrlimit(RLIMIT_FSIZE, &no_more);
-  const auto written = writer.write(row);
-  ::setrlimit(RLIMIT_FSIZE, &limit);
-  ::signal(SIGXFSZ, before);
+  Result<void> written;
+  {
+    const test::FileLimit full(jsonl.size() + 10);
+    written = writer.write(row);
+  }
   EXPECT_EQ(written.error().code(), Errc::io_error);
   EXPECT_EQ(written.error().text(), (folder_ / "metrics.jsonl").string() + ": File too large");
   EXPECT_EQ(read(folder_ / "metrics.jsonl"), jsonl);

@@ -17,11 +17,13 @@
 #include "caftan/base/settings_diagnostics.hpp"
 #include "caftan/base/settings_io.hpp"
 #include "caftan/nn/consistency.hpp"
+#include "file_limit.hpp"
 #include "folder.hpp"
 
 namespace caftan::nn::step_log_test {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -97,6 +99,20 @@ TEST(StepLog, CM25_TheWriterRaisesTheVersionWithTheFirstRates) {
     EXPECT_EQ(writer.append({{4}, {of(0, 3)}, wrong}).error().code(), Errc::bad_arguments);
   }
   EXPECT_EQ(read_step_log(path).value(), log);
+}
+
+TEST(StepLog, CM24_ALogWhoseVersionCouldNotBeRaisedSaysSoWithEachLaterStep) {
+  const test::Folder folder;
+  const StepLog log = log_with_rates();
+  StepLogWriter writer = StepLogWriter::create(folder / "steps.log", log.mode, log.first).value();
+  ASSERT_TRUE(writer.append(log.steps[0]));
+  {
+    const test::FileLimit full(0);
+    EXPECT_EQ(writer.append(log.steps[1]).error().code(), Errc::io_error);
+  }
+  const Error later = writer.append(log.steps[1]).error();
+  EXPECT_EQ(later.code(), Errc::io_error);
+  EXPECT_THAT(later.text(), AllOf(HasSubstr("File too large at step 2"), HasSubstr("any more")));
 }
 
 class StepLogTexts : public ::testing::TestWithParam<bool> {

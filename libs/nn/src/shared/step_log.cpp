@@ -282,12 +282,11 @@ Result<void> StepLogWriter::append(const StepRecord& step) {
     return Error(Errc::bad_arguments, path_.string() + ": " + why);
   }
   if (!failed_.empty()) return Error(Errc::io_error, failed_);
-  if (step.rates && !has_rates_) {
-    if (Result<void> raised = raise_format(); !raised) return raised;
-  }
-  if (Result<void> written = write(step_line(step)); !written) {
+  Result<void> written = step.rates && !has_rates_ ? raise_format() : Result<void>();
+  if (written) written = write(step_line(step));
+  if (!written) {
     failed_ = written.error().text() + " at step " + std::to_string(step.step.value) +
-              "; no step can be logged any more, since a part of its line may be in the file";
+              "; no step can be logged any more, since a part of a line may be in the file";
     return written;
   }
   last_ = step.step;

@@ -87,8 +87,6 @@ class Supervisor {
   Phase phase() const noexcept { return phase_; }
   bool is_over() const noexcept { return phase_ == Phase::over; }
   Verdict verdict() const;
-  /// Whether an error is only a consequence of another worker's end.
-  static bool is_echo(const Error& error) { return FailureReasons::is_echo(error); }
   /// Returns why the run has failed so far, shortened for other hosts; Errc::ok = it has not.
   Error reason() const;
   /// Returns the text about the workers that were killed because they had not left, with the reason; empty = none
