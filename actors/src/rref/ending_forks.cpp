@@ -9,16 +9,8 @@ namespace {
 constexpr std::int64_t kMostEnding = 4096;
 }  // namespace
 
-/// Counts before it marks the fork: the code that ends the actor sees the mark, so the count is never too small.
-void EndingForks::handle_let_go(std::atomic<FirstGone>& first) {
-  let_go_.fetch_add(1);
-  if (first.exchange(FirstGone::handle) == FirstGone::neither) return;
-  let_go_.fetch_sub(1);  // the actor has ended before
-  notify();
-}
-
-void EndingForks::actor_ended(std::atomic<FirstGone>& first) {
-  if (first.exchange(FirstGone::actor) == FirstGone::handle) let_go_.fetch_sub(1);
+void EndingForks::ended() {
+  let_go_.fetch_sub(1);
   notify();
 }
 

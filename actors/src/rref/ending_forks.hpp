@@ -13,9 +13,6 @@
 
 namespace caftan::actors {
 
-/// Which of two has gone first: the last handle of a fork, or the fork's actor.
-enum class FirstGone : std::uint8_t { neither, handle, actor };
-
 /// Threads: any, all methods.
 class EndingForks {
  public:
@@ -24,10 +21,10 @@ class EndingForks {
   /// A creation is about to be sent: its fork cannot end before `creation_answered`.
   void creation_begins() noexcept { creating_.fetch_add(1, std::memory_order_relaxed); }
   void creation_answered() noexcept { creating_.fetch_sub(1, std::memory_order_relaxed); }
-  /// The last handle of a fork is gone. @param first  of that fork
-  void handle_let_go(std::atomic<FirstGone>& first);
-  /// The actor of a fork has ended. @param first  of that fork
-  void actor_ended(std::atomic<FirstGone>& first);
+  /// The last handle of a fork is gone; the fork's actor has not ended.
+  void let_go() noexcept { let_go_.fetch_add(1); }
+  /// The actor of a fork for which `let_go` was called has ended.
+  void ended();
 
   /// Calls `done` once every released fork has ended; at once if that is so already. An empty `done` withdraws the last
   /// one.

@@ -44,7 +44,7 @@ bool HandleBase::has_outcome_or(std::function<void()> waiter) {
 
 UserHandle::~UserHandle() {
   if (const auto alive = caller(); alive && actor_) {
-    host_.ending().handle_let_go(*first_gone_);
+    host_.handle_let_go(fork());
     caf::anon_send(actor_, UserEvent{user_event::HandleDropped{}});
   }
 }

@@ -15,7 +15,6 @@
 #include "caftan/rpc/caller.hpp"
 #include "caftan/rpc/internal/rref_manifest.hpp"
 #include "caftan/rpc/rref_handle.hpp"
-#include "rref/ending_forks.hpp"
 
 namespace caftan::actors {
 
@@ -85,12 +84,9 @@ class UserHandle final : public HandleBase {
   /// Returns the session in which the owner counts this fork or was asked to; nothing before.
   std::optional<rpc::PeerSession> owner_session() const;
   void bind(const rpc::PeerSession& session);
-  const std::shared_ptr<std::atomic<FirstGone>>& first_gone() const noexcept { return first_gone_; }
 
  private:
   caf::actor actor_;
-  const std::shared_ptr<std::atomic<FirstGone>> first_gone_ =
-      std::make_shared<std::atomic<FirstGone>>(FirstGone::neither);
   std::optional<rpc::PeerSession> session_ CAFTAN_GUARDED_BY(mutex_);
 };
 

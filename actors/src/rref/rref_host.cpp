@@ -50,8 +50,7 @@ std::shared_ptr<rpc::RRefHandle> RRefHost::own(RRefId id, rpc::TypeKey type) {
 std::shared_ptr<UserHandle> RRefHost::make_user(const rpc::SharedRRef& shared, const Peer& owner, rpc::UserFork fork,
                                                 caf::strong_actor_ptr parent) {
   auto handle = std::make_shared<UserHandle>(*this, ports_.shared_from_this(), shared, owner, fork.is_confirmed());
-  RRefTable::User user{
-      {}, handle, handle->first_gone(), shared.rref, ports_.executor().clock().now(), shared.is_creators()};
+  RRefTable::User user{{}, handle, shared.rref, ports_.executor().clock().now(), shared.is_creators()};
   table_.add_user(shared.fork, std::move(user), [&] {
     // Spawning only posts the actor, so nothing of it runs under the lock of the table.
     handle->set_actor(ports_.actor_host().spawn(user_rref_actor, this, std::move(fork),
@@ -94,6 +93,13 @@ void RRefHost::set_value(RRefId id, Result<std::shared_ptr<rpc::HostedObject>> v
 
 void RRefHost::link_value(RRefId id, const caf::actor& actor) {
   table_.send_to_owner(id, OwnerEvent{owner_event::ValueActor{actor}});
+}
+
+void RRefHost::handle_let_go(ForkId fork) {
+  // Counted before the table has the mark: `user_ending` subtracts what it finds marked, so the count is never too
+  // small.
+  ending_.let_go();
+  if (!table_.let_go(fork)) ending_.ended();  // the actor has ended before
 }
 
 // ---- handing over
@@ -278,7 +284,7 @@ std::optional<rpc::PeerSession> RRefHost::send_fork_request(const caf::strong_ac
 void RRefHost::user_ending(ForkId id) {
   const auto last = table_.remove_user(id);
   if (!last) return;
-  ending_.actor_ended(*last->first_gone);
+  if (last->is_let_go) ending_.ended();
   table_.notify_if_empty();
 }
 

@@ -60,6 +60,8 @@ class RRefHost final : public Service,
                                                const Peer& owner, rpc::TypeKey type, OutgoingRRefs& handed);
   /// @param fork  the creator's own; its handle may be gone already
   void creation_answered(ForkId fork, Result<void> reply);
+  /// User code has dropped its last handle of the fork.
+  void handle_let_go(ForkId fork);
   void set_value(RRefId id, Result<std::shared_ptr<rpc::HostedObject>> value);
   /// Links the owner's actor with the actor that is the value (L2): when either ends, the other one ends, too.
   void link_value(RRefId id, const caf::actor& actor);

@@ -106,6 +106,14 @@ std::shared_ptr<UserHandle> RRefTable::handle_of(ForkId fork) const {
   return user == users_.end() ? nullptr : user->second.handle.lock();
 }
 
+bool RRefTable::let_go(ForkId fork) {
+  const base::LockGuard lock(mutex_);
+  const auto user = users_.find(fork);
+  if (user == users_.end()) return false;
+  user->second.is_let_go = true;
+  return true;
+}
+
 std::optional<RRefTable::User> RRefTable::remove_user(ForkId fork) {
   const base::LockGuard lock(mutex_);
   const auto user = users_.find(fork);

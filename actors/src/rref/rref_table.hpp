@@ -2,7 +2,6 @@
 /// live listing shows of them.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -16,7 +15,6 @@
 
 #include "caftan/actors/rref_info.hpp"
 #include "caftan/base/mutex.hpp"
-#include "rref/ending_forks.hpp"
 #include "rref/rref_messages.hpp"
 
 namespace caftan::actors {
@@ -30,10 +28,10 @@ class RRefTable {
   struct User {
     caf::actor actor;
     std::weak_ptr<UserHandle> handle;
-    std::shared_ptr<std::atomic<FirstGone>> first_gone;  // shared with the handle
     RRefId rref;
     base::TimePoint born;
     bool is_creators = false;
+    bool is_let_go = false;  // the last handle is gone
   };
   struct Actors {
     std::vector<caf::actor> owners;
@@ -72,6 +70,8 @@ class RRefTable {
   std::vector<caf::actor> user_actors() const;
   /// Returns null if user code has let the fork go, or it has ended.
   std::shared_ptr<UserHandle> handle_of(ForkId fork) const;
+  /// The last handle of the fork is gone. Returns false if the fork's actor has ended before.
+  bool let_go(ForkId fork);
   /// Removes the fork and returns its entry. Call `notify_if_empty` when nothing of the fork is in use any more.
   std::optional<User> remove_user(ForkId fork);
 
