@@ -6,6 +6,9 @@ namespace {
 
 constexpr std::uint32_t kRepliesBeforeDeferral = 8;
 constexpr base::Duration kLongestDeferral = std::chrono::milliseconds(1);
+// A deferral saves two system calls and costs a timer: it is worth having only for a thread that claims often.
+constexpr std::uint64_t kClaimsWorthDeferring = 3;  // within kLongestDeferral
+constexpr base::Duration kSoon = std::chrono::microseconds(250);
 
 }  // namespace
 
@@ -13,6 +16,7 @@ bool ReadClaim::claim() {
   if (reading_.exchange(true, std::memory_order_acquire)) return false;
   const base::LockGuard lock(mutex_);
   ++claims_;
+  if (claimed_seldom_ && executor_.clock().now() - released_ < kSoon) claimed_seldom_ = false;
   if (std::exchange(reader_, Reader::waiter) == Reader::poller) arm_locked();
   return true;
 }
@@ -22,6 +26,11 @@ bool ReadClaim::release(bool may_defer) {
   const base::LockGuard lock(mutex_);
   reading_.store(false, std::memory_order_release);  // a thread that claims the turn now waits for this lock
   if (!may_defer || !only_replies || wants_room()) {
+    read_by_poller_locked();
+    return false;
+  }
+  if (claimed_seldom_) {
+    released_ = executor_.clock().now();
     read_by_poller_locked();
     return false;
   }
@@ -55,7 +64,8 @@ void ReadClaim::read_by_poller_locked() {
   arm_locked();
 }
 
-/// Ends a deferral when no thread has claimed the session for a while; as long as threads claim it, looks again later.
+/// Ends a deferral when threads have claimed the session seldom for a while; as long as they claim it often, looks
+/// again later.
 void ReadClaim::watch_deferral_locked() {
   executor_.keep_time(executor_.clock().now() + kLongestDeferral, [weak = self_, claims_seen = claims_] {
     if (const auto self = weak.lock()) self->look_at_deferral(claims_seen);
@@ -64,7 +74,8 @@ void ReadClaim::watch_deferral_locked() {
 
 void ReadClaim::look_at_deferral(std::uint64_t claims_seen) {
   const base::LockGuard lock(mutex_);
-  if (reader_ != Reader::poller && claims_ != claims_seen) return watch_deferral_locked();
+  claimed_seldom_ = claims_ - claims_seen < kClaimsWorthDeferring;
+  if (reader_ != Reader::poller && !claimed_seldom_) return watch_deferral_locked();
   deferral_watched_ = false;
   if (reader_ == Reader::none) read_by_poller_locked();
 }

@@ -99,12 +99,41 @@ TEST_F(ReadClaims, ADeferralEndsWhenTheThreadStaysAway) {
   ASSERT_TRUE(claim_->release(true));
   executor_.advance(std::chrono::microseconds(999));
   EXPECT_FALSE(channel_.read_armed);
-  ASSERT_TRUE(claim_->claim());
-  ASSERT_TRUE(claim_->release(true)) << "within the time: the watch goes on";
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(claim_->claim());
+    ASSERT_TRUE(claim_->release(true)) << "within the time: the watch goes on";
+  }
   executor_.advance(std::chrono::microseconds(2));
   EXPECT_FALSE(channel_.read_armed);
   executor_.advance(std::chrono::milliseconds(1));
   EXPECT_TRUE(channel_.read_armed);
+}
+
+/// A call every millisecond: a timer for each would cost the wake-up of a thread, twice.
+TEST_F(ReadClaims, AThreadThatClaimsSeldomPostsNoTimer) {
+  claim_and_read_replies(8);
+  ASSERT_TRUE(claim_->release(true));
+  executor_.advance(std::chrono::microseconds(500));
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(claim_->claim());
+    ASSERT_TRUE(claim_->release(true));
+  }
+  executor_.advance(std::chrono::microseconds(501));
+  EXPECT_TRUE(channel_.read_armed) << "two claims within the time are too few";
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_TRUE(claim_->claim());
+    EXPECT_FALSE(claim_->release(true)) << i;
+    EXPECT_TRUE(channel_.read_armed);
+    executor_.advance(std::chrono::microseconds(250));
+  }
+  executor_.advance(std::chrono::milliseconds(1));
+  EXPECT_FALSE(executor_.advance_to_next_timer()) << "no timer is left";
+
+  ASSERT_TRUE(claim_->claim());
+  EXPECT_FALSE(claim_->release(true));
+  executor_.advance(std::chrono::microseconds(249));
+  ASSERT_TRUE(claim_->claim());
+  EXPECT_TRUE(claim_->release(true)) << "it was back soon";
 }
 
 TEST_F(ReadClaims, ADeferralEndsBeforeTheThreadWaitsForAnythingElse) {

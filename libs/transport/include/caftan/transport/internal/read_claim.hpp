@@ -41,9 +41,9 @@ class ReadClaim {
   /// Takes the turn for a thread that waits; false if another thread has it. The channel reports no bytes to runners
   /// meanwhile.
   bool claim();
-  /// Ends a claim: runners may read again. With `may_defer`, and if only replies were read for a while, runners read a
-  /// moment later, unless a thread claims the session first. Returns whether reading was deferred so. Threads: the one
-  /// that has claimed.
+  /// Ends a claim: runners may read again. With `may_defer`, if only replies were read for a while and threads claim
+  /// the session often, runners read a moment later, unless a thread claims the session first. Returns whether reading
+  /// was deferred so. Threads: the one that has claimed.
   bool release(bool may_defer);
   /// Ends a claim because the session ends, and leaves the channel as it is. Threads: the one that has claimed.
   void give_up() noexcept { reading_.store(false, std::memory_order_release); }
@@ -96,6 +96,8 @@ class ReadClaim {
   Reader reader_ CAFTAN_GUARDED_BY(mutex_) = Reader::poller;
   std::uint64_t claims_ CAFTAN_GUARDED_BY(mutex_) = 0;
   bool deferral_watched_ CAFTAN_GUARDED_BY(mutex_) = false;  // a task that ends the deferral is posted
+  bool claimed_seldom_ CAFTAN_GUARDED_BY(mutex_) = false;    // no deferral until a claim comes soon after a release
+  base::TimePoint released_ CAFTAN_GUARDED_BY(mutex_){};     // the last release while claimed_seldom_
 };
 
 }  // namespace caftan::transport
