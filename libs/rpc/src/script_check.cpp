@@ -152,7 +152,7 @@ class Check {
       return refuse(node, "it touches the callee's files, devices or process, or is internal", "take the call out");
     }
     if (const char* const why = why_forbidden(*op, OperatorUse::in_script)) {
-      if (why != kDrawsRandomNumbers) return refuse(node, why, "take the call out");
+      if (std::string_view(why) != kDrawsRandomNumbers) return refuse(node, why, "take the call out");
       if (use_ == ScriptUse::functions && !draws_nothing(node)) return refuse(node, why, kSaveForEvaluation);
     }
     return check_statistics(node, name);
