@@ -45,17 +45,17 @@ Row<T> part_of(const Row<T>& row, std::size_t begin, std::size_t size) {
 
 template <class T, class Kernel>
 void step_row(const Kernel& kernel, const Row<T>& row, at::ScalarType dtype, Roots& roots) {
-  if constexpr (Kernel::kTakesRoots) {
-    for (std::size_t begin = 0; begin < row.size; begin += Roots::kMost) {
+  if constexpr (requires { kernel.takes_roots(); }) {
+    for (std::size_t begin = 0; kernel.takes_roots() && begin < row.size; begin += Roots::kMost) {
       const Row<T> part = part_of(row, begin, std::min(Roots::kMost, row.size - begin));
       T* const numbers = static_cast<T*>(roots.reserve(dtype, part.size));
       run_average(kernel, part, numbers);
       roots.take();
       run_step(kernel, part, static_cast<const T*>(numbers));
     }
-  } else {
-    run_step(kernel, row, static_cast<const T*>(nullptr));
+    if (kernel.takes_roots()) return;
   }
+  run_step(kernel, row, static_cast<const T*>(nullptr));
 }
 
 template <class T, class Kernel>

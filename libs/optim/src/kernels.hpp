@@ -26,17 +26,18 @@ struct Row {
 };
 
 // A kernel has the members
-//     static constexpr bool kTakesRoots;
-//     bool fits_float() const;                                  // whether all of its numbers are finite as floats
-//     template <class T> void average(const Row<T>&, T* squares) const;  // only where it takes roots
+//     bool fits_float() const;                                     // whether all of its numbers are finite as floats
 //     template <class T> void step(const Row<T>&, const T* roots) const;
+// and where it may take roots from ATen
+//     bool takes_roots() const;
+//     template <class T> void average(const Row<T>&, T* squares) const;
 // kernels.cpp has the instances for float and double. Precondition of both functions: the processor has AVX2 and FMA.
 
 /// Runs the first part of a kernel that takes roots: steps the state, and writes the numbers to take the roots of.
 template <class Kernel, class T>
 void run_average(const Kernel& kernel, const Row<T>& row, T* squares);
 
-/// Runs the last part of a kernel: steps the parameter. `roots` are null for a kernel that takes none.
+/// Runs the last part of a kernel, which steps the parameter by `roots`; where these are null, the whole kernel.
 template <class Kernel, class T>
 void run_step(const Kernel& kernel, const Row<T>& row, const T* roots);
 

@@ -19,8 +19,10 @@
 #include <cstring>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <mutex>
 #include <random>
+#include <string>
 #include <type_traits>
 #include <vector>
 
@@ -79,6 +81,45 @@ bool same_bits(const at::Tensor& a, const at::Tensor& b) {
   return true;
 }
 
+using Named = std::map<std::string, at::Tensor>;
+
+Named state_of(const torch::optim::SGDParamState& state) { return {{"momentum_buffer", state.momentum_buffer()}}; }
+Named state_of(const torch::optim::AdagradParamState& state) { return {{"sum", state.sum()}}; }
+Named state_of(const torch::optim::AdamParamState& state) {
+  return {{"exp_avg", state.exp_avg()}, {"exp_avg_sq", state.exp_avg_sq()}, {"max_exp_avg_sq", state.max_exp_avg_sq()}};
+}
+Named state_of(const torch::optim::AdamWParamState& state) {
+  return {{"exp_avg", state.exp_avg()}, {"exp_avg_sq", state.exp_avg_sq()}, {"max_exp_avg_sq", state.max_exp_avg_sq()}};
+}
+
+/// torch's optimizer and the class of its state.
+struct TorchSgd {
+  using Optimizer = torch::optim::SGD;
+  using State = torch::optim::SGDParamState;
+};
+struct TorchAdam {
+  using Optimizer = torch::optim::Adam;
+  using State = torch::optim::AdamParamState;
+};
+struct TorchAdamW {
+  using Optimizer = torch::optim::AdamW;
+  using State = torch::optim::AdamWParamState;
+};
+struct TorchAdagrad {
+  using Optimizer = torch::optim::Adagrad;
+  using State = torch::optim::AdagradParamState;
+};
+
+/// Returns whether a state of ours is the state that torch's optimizer has of a parameter, bit for bit.
+template <class T, class Torch>
+bool same_state(const Named& ours, typename Torch::Optimizer& torch, const at::Tensor& parameter) {
+  if (ours.empty()) return true;
+  const Named theirs =
+      state_of(static_cast<const typename Torch::State&>(*torch.state().at(parameter.unsafeGetTensorImpl())));
+  return std::all_of(ours.begin(), ours.end(),
+                     [&](const auto& named) { return same_bits<T>(named.second, theirs.at(named.first)); });
+}
+
 /// Steps rows of the sizes by our optimizer and by torch's. To test `maximize`, torch's gets the negative gradient.
 template <class T, class Torch, class TorchOptions, class Options>
 void expect_torchs_bits(const Options& ours, const TorchOptions& theirs, const std::vector<std::int64_t>& sizes,
@@ -91,7 +132,7 @@ void expect_torchs_bits(const Options& ours, const TorchOptions& theirs, const s
     copies.push_back(parameters.back().detach().clone().requires_grad_());
   }
   LocalOptimizer optimizer = LocalOptimizer::make({{parameters, ours}}).value();
-  Torch torch(copies, theirs);
+  typename Torch::Optimizer torch(copies, theirs);
   for (int step = 0; step < 4; ++step) {
     Tensors gradients;
     for (std::size_t i = 0; i < sizes.size(); ++i) {
@@ -103,18 +144,19 @@ void expect_torchs_bits(const Options& ours, const TorchOptions& theirs, const s
     for (std::size_t i = 0; i < sizes.size(); ++i) {
       ASSERT_TRUE(same_bits<T>(parameters[i], copies[i]))
           << sizeof(T) << " bytes, step " << step << ", " << sizes[i] << " elements, special " << special;
+      ASSERT_TRUE((same_state<T, Torch>(optimizer.state(i), torch, copies[i]))) << "step " << step << ", " << sizes[i];
     }
   }
 }
 
-/// As above, for both dtypes and all lengths, without and with special numbers. `fused` is of no account to kernels.
+/// As above, for both dtypes and all lengths, without and with special numbers.
 template <class Torch, class TorchOptions, class Options>
 void expect_torchs_bits_everywhere(Options ours, const TorchOptions& theirs) {
   std::vector<std::int64_t> sizes;
   for (std::int64_t size = 0; size <= 70; ++size) sizes.push_back(size);
   for_each_dtype([&](auto zero) {
     for (const bool special : {false, true}) {
-      if constexpr (requires { ours.fused; }) ours.fused = special && has_kernels();
+      if constexpr (std::is_same_v<Options, SGD>) ours.fused = special && has_kernels();  // which changes nothing
       expect_torchs_bits<decltype(zero), Torch, TorchOptions>(ours, theirs, sizes, special);
     }
   });
@@ -130,17 +172,17 @@ TEST(Kernels, Row21_01_SgdHasTorchsBits) {
             SCOPED_TRACE(testing::Message()
                          << "momentum " << momentum << " dampening " << dampening << " nesterov " << nesterov
                          << " weight_decay " << weight_decay << " maximize " << maximize);
-            expect_torchs_bits_everywhere<torch::optim::SGD>(SGD{.lr = 0.07,
-                                                                 .momentum = momentum,
-                                                                 .dampening = dampening,
-                                                                 .weight_decay = weight_decay,
-                                                                 .nesterov = nesterov,
-                                                                 .maximize = maximize},
-                                                             torch::optim::SGDOptions(0.07)
-                                                                 .momentum(momentum)
-                                                                 .dampening(dampening)
-                                                                 .weight_decay(weight_decay)
-                                                                 .nesterov(nesterov));
+            expect_torchs_bits_everywhere<TorchSgd>(SGD{.lr = 0.07,
+                                                        .momentum = momentum,
+                                                        .dampening = dampening,
+                                                        .weight_decay = weight_decay,
+                                                        .nesterov = nesterov,
+                                                        .maximize = maximize},
+                                                    torch::optim::SGDOptions(0.07)
+                                                        .momentum(momentum)
+                                                        .dampening(dampening)
+                                                        .weight_decay(weight_decay)
+                                                        .nesterov(nesterov));
           }
         }
       }
@@ -172,8 +214,8 @@ void check_adam() {
   }
 }
 
-TEST(Kernels, Row21_01_AdamHasTorchsBits) { check_adam<torch::optim::Adam, torch::optim::AdamOptions, Adam>(); }
-TEST(Kernels, Row21_01_AdamWHasTorchsBits) { check_adam<torch::optim::AdamW, torch::optim::AdamWOptions, AdamW>(); }
+TEST(Kernels, Row21_01_AdamHasTorchsBits) { check_adam<TorchAdam, torch::optim::AdamOptions, Adam>(); }
+TEST(Kernels, Row21_01_AdamWHasTorchsBits) { check_adam<TorchAdamW, torch::optim::AdamWOptions, AdamW>(); }
 
 TEST(Kernels, Row21_01_AdagradHasTorchsBits) {
   for (const double lr_decay : {0.0, 0.2}) {
@@ -183,17 +225,17 @@ TEST(Kernels, Row21_01_AdagradHasTorchsBits) {
           for (const bool maximize : {false, true}) {
             SCOPED_TRACE(testing::Message() << "lr_decay " << lr_decay << " weight_decay " << weight_decay << " start "
                                             << start << " eps " << eps << " maximize " << maximize);
-            expect_torchs_bits_everywhere<torch::optim::Adagrad>(Adagrad{.lr = 0.07,
-                                                                         .lr_decay = lr_decay,
-                                                                         .weight_decay = weight_decay,
-                                                                         .initial_accumulator_value = start,
-                                                                         .eps = eps,
-                                                                         .maximize = maximize},
-                                                                 torch::optim::AdagradOptions(0.07)
-                                                                     .lr_decay(lr_decay)
-                                                                     .weight_decay(weight_decay)
-                                                                     .initial_accumulator_value(start)
-                                                                     .eps(eps));
+            expect_torchs_bits_everywhere<TorchAdagrad>(Adagrad{.lr = 0.07,
+                                                                .lr_decay = lr_decay,
+                                                                .weight_decay = weight_decay,
+                                                                .initial_accumulator_value = start,
+                                                                .eps = eps,
+                                                                .maximize = maximize},
+                                                        torch::optim::AdagradOptions(0.07)
+                                                            .lr_decay(lr_decay)
+                                                            .weight_decay(weight_decay)
+                                                            .initial_accumulator_value(start)
+                                                            .eps(eps));
           }
         }
       }
@@ -201,11 +243,76 @@ TEST(Kernels, Row21_01_AdagradHasTorchsBits) {
   }
 }
 
+/// One element of Adam with the nearest roots, in the roundings of the chain.
+template <class T, bool Decoupled>
+struct AdamElement {
+  T parameter, mean{}, square{}, largest{};
+
+  void step(const AdamFamily<Decoupled>& adam, T gradient, int count) {
+    if (adam.maximize) gradient = -gradient;
+    if (adam.weight_decay != 0) {
+      if (Decoupled) {
+        parameter *= static_cast<T>(1 - adam.lr * adam.weight_decay);
+      } else {
+        gradient = std::fma(static_cast<T>(adam.weight_decay), parameter, gradient);
+      }
+    }
+    const auto [first, second] = adam.betas;
+    mean = std::fma(static_cast<T>(1 - first), gradient, mean * static_cast<T>(first));
+    square = std::fma(static_cast<T>(1 - second) * gradient, gradient, square * static_cast<T>(second));
+    largest = std::max(largest, square);
+    const T root = std::sqrt(adam.amsgrad ? largest : square) / static_cast<T>(std::sqrt(1 - std::pow(second, count)));
+    const T factor = static_cast<T>(-(adam.lr / (1 - std::pow(first, count))));
+    parameter += factor * mean / (root + static_cast<T>(adam.eps));
+  }
+};
+
+template <class T, bool Decoupled>
+void expect_nearest_roots(const AdamFamily<Decoupled>& adam) {
+  Random random(11);
+  for (std::int64_t size = 0; size <= 40; ++size) {
+    const at::Tensor parameter = make_row<T>(random, size, false).requires_grad_();
+    std::vector<AdamElement<T, Decoupled>> elements;
+    for (std::int64_t i = 0; i < size; ++i) elements.push_back({parameter.const_data_ptr<T>()[i]});
+    LocalOptimizer optimizer = LocalOptimizer::make({{Tensors{parameter}, adam}}).value();
+    for (int count = 1; count <= 4; ++count) {
+      const at::Tensor gradient = make_row<T>(random, size, false);
+      ASSERT_TRUE(optimizer.step(Tensors{gradient}));
+      for (std::size_t i = 0; i < elements.size(); ++i) {
+        elements[i].step(adam, gradient.const_data_ptr<T>()[i], count);
+        ASSERT_EQ(parameter.const_data_ptr<T>()[i], elements[i].parameter) << size << " elements, step " << count;
+      }
+    }
+  }
+}
+
+template <bool Decoupled>
+void expect_nearest_roots_everywhere() {
+  for (const double weight_decay : {0.0, 0.03}) {
+    for (const bool amsgrad : {false, true}) {
+      for (const bool maximize : {false, true}) {
+        const AdamFamily<Decoupled> adam{
+            .lr = 0.07, .weight_decay = weight_decay, .amsgrad = amsgrad, .maximize = maximize, .fused = true};
+        expect_nearest_roots<float>(adam);
+        expect_nearest_roots<double>(adam);
+      }
+    }
+  }
+}
+
+TEST(Kernels, FusedAdamHasTheNearestRoots) {
+  if (has_kernels()) expect_nearest_roots_everywhere<false>();
+}
+
+TEST(Kernels, FusedAdamWHasTheNearestRoots) {
+  if (has_kernels()) expect_nearest_roots_everywhere<true>();
+}
+
 TEST(Kernels, RowsCutOverThreadsHaveTorchsBits) {
   const int threads = at::get_num_threads();
   at::set_num_threads(3);
   for_each_dtype([](auto zero) {
-    expect_torchs_bits<decltype(zero), torch::optim::Adam, torch::optim::AdamOptions>(
+    expect_torchs_bits<decltype(zero), TorchAdam, torch::optim::AdamOptions>(
         Adam{.lr = 0.07}, torch::optim::AdamOptions(0.07), {100'003, 32'768, 32'769}, true);
   });
   at::set_num_threads(threads);

@@ -7,13 +7,12 @@ namespace caftan::optim {
 
 /// State rows: the sum of squares.
 struct AdagradKernel {
-  static constexpr bool kTakesRoots = true;
-
   double weight_decay;
   double eps;
   double rate;  ///< what the gradient is multiplied by: negative
   bool maximize;
 
+  bool takes_roots() const { return true; }
   bool fits_float() const { return fit_float(weight_decay, eps, rate); }
 
   template <class T>

@@ -104,7 +104,8 @@ struct AlgorithmTrait<AdamFamily<Decoupled>> {
             .rate = -corrections.rate,
             .decays = adam.weight_decay != 0,
             .amsgrad = adam.amsgrad,
-            .maximize = adam.maximize};
+            .maximize = adam.maximize,
+            .fused = adam.fused};
   }
 
   static void step_one(const Options& adam, const Stepped& s) {

@@ -7,8 +7,6 @@ namespace caftan::optim {
 
 /// State rows: the momentum, where it is not 0.
 struct SgdKernel {
-  static constexpr bool kTakesRoots = false;
-
   double weight_decay;
   double momentum;
   double taken;  ///< the part of the gradient that enters the momentum
