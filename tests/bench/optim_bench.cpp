@@ -1,8 +1,8 @@
 /// A step of each optimizer against torch's fused and foreach kernels over parameters of the same shapes. The sides
-/// take turns, each over tensors of its own; a line has the medians of the times, and of each round's ratio to the side
-/// of torch that is faster. Times are CPU time of the thread, which does all the work of every side. The foreach side
-/// is the sequence of `_foreach` kernels that PyTorch's Python optimizers call with `foreach=True`. LBFGS stands beside
-/// torch::optim::LBFGS: there is no kernel of it.
+/// take turns in random order, each over tensors of its own; a line has the medians of the times, and of each round's
+/// ratio to the side of torch that is faster. Times are CPU time of the thread, which does all the work of every side.
+/// The foreach side is the sequence of `_foreach` kernels that PyTorch's Python optimizers call with `foreach=True`.
+/// LBFGS stands beside torch::optim::LBFGS: there is no kernel of it.
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
@@ -34,6 +34,8 @@
 #include <ctime>
 #include <functional>
 #include <memory>
+#include <numeric>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -216,8 +218,12 @@ void fused_adagrad(Model& m) {
 void compare(const std::string& what, const std::vector<Side>& sides, int rounds) {
   std::vector<std::vector<double>> times(sides.size());
   for (const Side& side : sides) side.step();  // makes the state
+  std::vector<std::size_t> order(sides.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::mt19937 random(1);
   for (int round = 0; round < rounds; ++round) {
-    for (std::size_t i = 0; i < sides.size(); ++i) {
+    std::shuffle(order.begin(), order.end(), random);  // what a side finds in the caches depends on the one before it
+    for (const std::size_t i : order) {
       const double start = now_us();
       sides[i].step();
       times[i].push_back(now_us() - start);
