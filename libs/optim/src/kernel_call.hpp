@@ -25,8 +25,9 @@ void for_each_range(const at::Tensor& parameter, c10::function_ref<void(std::siz
 class Roots {
  public:
   /// The most numbers at once. The rows of a part of this length stay in the second-level cache from one part of a
-  /// kernel to the other.
-  static constexpr std::size_t kMost = 16'384;
+  /// kernel to the other. MKL takes the roots of so few in the thread that asks; those of 12,000 it cuts over OpenMP's
+  /// threads, which would wait for each other at each part.
+  static constexpr std::size_t kMost = 8'192;
 
   /// Returns memory for `size` <= kMost numbers, not initialized; valid until the next call.
   void* reserve(at::ScalarType dtype, std::size_t size);
