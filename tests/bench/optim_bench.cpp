@@ -1,8 +1,8 @@
 /// A step of each optimizer against torch's fused and foreach kernels over parameters of the same shapes. The sides
-/// take turns, each over tensors of its own; a line has the medians, and the ratio to the faster side of torch. Times
-/// are CPU time of the thread, which does all the work of every side. The foreach side is the sequence of `_foreach`
-/// kernels that PyTorch's Python optimizers call with `foreach=True`. LBFGS stands beside torch::optim::LBFGS: there is
-/// no kernel of it.
+/// take turns in random order, each over tensors of its own; a line has the medians of the times, and of each round's
+/// ratio to the side of torch that is faster. Times are CPU time of the thread, which does all the work of every side.
+/// The foreach side is the sequence of `_foreach` kernels that PyTorch's Python optimizers call with `foreach=True`.
+/// LBFGS stands beside torch::optim::LBFGS: there is no kernel of it.
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
@@ -34,7 +34,8 @@
 #include <ctime>
 #include <functional>
 #include <memory>
-#include <optional>
+#include <numeric>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -217,28 +218,35 @@ void fused_adagrad(Model& m) {
 void compare(const std::string& what, const std::vector<Side>& sides, int rounds) {
   std::vector<std::vector<double>> times(sides.size());
   for (const Side& side : sides) side.step();  // makes the state
+  std::vector<std::size_t> order(sides.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::mt19937 random(1);
   for (int round = 0; round < rounds; ++round) {
-    for (std::size_t i = 0; i < sides.size(); ++i) {
+    std::shuffle(order.begin(), order.end(), random);  // what a side finds in the caches depends on the one before it
+    for (const std::size_t i : order) {
       const double start = now_us();
       sides[i].step();
       times[i].push_back(now_us() - start);
     }
   }
-  std::optional<double> fastest;
+  std::size_t fastest = sides.size();
   std::string torch;
   for (std::size_t i = 0; i < sides.size(); ++i) {
     if (!sides[i].is_torch) continue;
     const double time = median(times[i]);
-    fastest = std::min(fastest.value_or(time), time);
+    if (fastest == sides.size() || time < median(times[fastest])) fastest = i;
     std::array<char, 64> text{};
     std::snprintf(text.data(), text.size(), "   %s %10.1f us", sides[i].name, time);
     torch += text.data();
   }
   for (std::size_t i = 0; i < sides.size(); ++i) {
     if (sides[i].is_torch) continue;
-    const double time = median(times[i]);
-    std::printf("%-34s %-12s %10.1f us%s   ratio %.2f\n", what.c_str(), sides[i].name, time, torch.c_str(),
-                time / *fastest);
+    std::vector<double> ratios;
+    for (std::size_t round = 0; round < times[i].size(); ++round) {
+      ratios.push_back(times[i][round] / times[fastest][round]);
+    }
+    std::printf("%-34s %-12s %10.1f us%s   ratio %.2f\n", what.c_str(), sides[i].name, median(times[i]), torch.c_str(),
+                median(ratios));
   }
 }
 

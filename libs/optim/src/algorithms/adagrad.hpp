@@ -5,6 +5,8 @@
 #include <ATen/ops/sparse_coo_tensor.h>
 
 #include "algorithm_trait.hpp"
+#include "algorithms/adagrad_kernel.hpp"
+#include "kernel_call.hpp"
 
 namespace caftan::optim {
 
@@ -37,8 +39,12 @@ struct AlgorithmTrait<Adagrad> {
   }
 
   static void step(const Adagrad& adagrad, std::span<const Stepped> list) {
+    Roots roots;
     for (const Stepped& s : list) {
       const double lr = adagrad.lr / (1 + static_cast<double>(s.state->steps) * adagrad.lr_decay);
+      const AdagradKernel kernel{
+          .weight_decay = adagrad.weight_decay, .eps = adagrad.eps, .rate = -lr, .maximize = adagrad.maximize};
+      if (step_by_kernel(kernel, s, 1, roots)) continue;
       const at::Tensor gradient = decayed_gradient(adagrad, s);
       at::Tensor& sum = s.state->tensors[0];
       if (gradient.is_sparse()) {

@@ -10,7 +10,9 @@
 #include <optional>
 
 #include "algorithm_trait.hpp"
+#include "algorithms/adam_kernel.hpp"
 #include "algorithms/fused.hpp"
+#include "kernel_call.hpp"
 
 namespace caftan::optim {
 
@@ -46,7 +48,15 @@ struct AlgorithmTrait<AdamFamily<Decoupled>> {
 
   static void step(const Options& adam, std::span<const Stepped> list) {
     Tensors parameters, gradients, means, seconds, largests, counts;
+    Roots roots;
+    std::uint64_t steps = 0;
+    AdamKernel<Decoupled> kernel = kernel_of(adam, Corrections(adam, steps));
     for (const Stepped& s : list) {
+      if (s.state->steps != steps) {
+        steps = s.state->steps;
+        kernel = kernel_of(adam, Corrections(adam, steps));
+      }
+      if (step_by_kernel(kernel, s, adam.amsgrad ? 3 : 2, roots)) continue;
       const auto& [mean, second, largest] = s.state->tensors;
       const bool fits = adam.fused && can_fuse(s) && lie_alike(*s.parameter, mean) && lie_alike(*s.parameter, second) &&
                         (!adam.amsgrad || lie_alike(*s.parameter, largest));
@@ -62,22 +72,44 @@ struct AlgorithmTrait<AdamFamily<Decoupled>> {
       counts.push_back(at::full({}, static_cast<double>(s.state->steps + 1), at::kFloat));
     }
     if (parameters.empty()) return;
-    const auto kernel = [&](auto&& fused) {
+    const auto with_lists = [&](auto&& fused) {
       fused(parameters, gradients, means, seconds, largests, counts, adam.lr, adam.betas.first, adam.betas.second,
             adam.weight_decay, adam.eps, adam.amsgrad, adam.maximize, std::nullopt, std::nullopt);
     };
     if constexpr (Decoupled) {
-      kernel([](auto&&... a) { at::_fused_adamw_(a...); });
+      with_lists([](auto&&... a) { at::_fused_adamw_(a...); });
     } else {
-      kernel([](auto&&... a) { at::_fused_adam_(a...); });
+      with_lists([](auto&&... a) { at::_fused_adam_(a...); });
     }
   }
 
  private:
+  /// What corrects a step for the zeros that the means began with.
+  struct Corrections {
+    Corrections(const Options& adam, std::uint64_t steps)
+        : rate(adam.lr / (1 - std::pow(adam.betas.first, static_cast<double>(steps + 1)))),
+          root(std::sqrt(1 - std::pow(adam.betas.second, static_cast<double>(steps + 1)))) {}
+    double rate;
+    double root;
+  };
+
+  static AdamKernel<Decoupled> kernel_of(const Options& adam, const Corrections& corrections) {
+    return {.decay = Decoupled ? 1 - adam.lr * adam.weight_decay : adam.weight_decay,
+            .mean_kept = adam.betas.first,
+            .mean_taken = 1 - adam.betas.first,
+            .squares_kept = adam.betas.second,
+            .squares_taken = 1 - adam.betas.second,
+            .root_correction = corrections.root,
+            .eps = adam.eps,
+            .rate = -corrections.rate,
+            .decays = adam.weight_decay != 0,
+            .amsgrad = adam.amsgrad,
+            .maximize = adam.maximize,
+            .fused = adam.fused};
+  }
+
   static void step_one(const Options& adam, const Stepped& s) {
-    const auto count = static_cast<double>(s.state->steps + 1);
-    const double correction1 = 1 - std::pow(adam.betas.first, count);
-    const double correction2 = 1 - std::pow(adam.betas.second, count);
+    const Corrections corrections(adam, s.state->steps);
     auto& [mean, second, largest] = s.state->tensors;
     at::Tensor gradient = adam.maximize ? s.gradient->neg() : *s.gradient;
     if constexpr (Decoupled) {
@@ -88,8 +120,8 @@ struct AlgorithmTrait<AdamFamily<Decoupled>> {
     mean.mul_(adam.betas.first).add_(gradient, 1 - adam.betas.first);
     second.mul_(adam.betas.second).addcmul_(gradient, gradient, 1 - adam.betas.second);
     if (adam.amsgrad) at::maximum_out(largest, second, largest);
-    const at::Tensor denominator = (adam.amsgrad ? largest : second).sqrt().div_(std::sqrt(correction2)).add_(adam.eps);
-    s.parameter->addcdiv_(mean, denominator, -(adam.lr / correction1));
+    const at::Tensor denominator = (adam.amsgrad ? largest : second).sqrt().div_(corrections.root).add_(adam.eps);
+    s.parameter->addcdiv_(mean, denominator, -corrections.rate);
   }
 };
 

@@ -6,6 +6,8 @@
 
 #include "algorithm_trait.hpp"
 #include "algorithms/fused.hpp"
+#include "algorithms/sgd_kernel.hpp"
+#include "kernel_call.hpp"
 
 namespace caftan::optim {
 
@@ -48,21 +50,32 @@ struct AlgorithmTrait<SGD> {
   }
 
   static void allocate(const SGD& sgd, const at::Tensor& parameter, const at::Tensor& gradient, ParameterState& state) {
-    // Only the fused kernel wants the buffer beforehand, and sets it in its first step; elsewhere it becomes a copy of
-    // the first gradient that comes with a momentum, in that one's layout.
+    // Only kernels, ours and libtorch's, want the buffer beforehand, and set it in its first step; elsewhere it becomes
+    // a copy of the first gradient that comes with a momentum, in that one's layout.
     if (state.steps > 0) return;
     state.tensors[0].reset();
-    if (sgd.momentum != 0 && sgd.fused && can_fuse({&parameter, &gradient, &state})) {
+    const Stepped s{&parameter, &gradient, &state};
+    if (sgd.momentum != 0 && (kernel_covers(s, 0) || (sgd.fused && can_fuse(s)))) {
       state.tensors[0] =
           at::empty_like(parameter, parameter.options().requires_grad(false), at::MemoryFormat::Preserve);
     }
   }
 
   static void step(const SGD& sgd, std::span<const Stepped> list) {
+    SgdKernel kernel{.weight_decay = sgd.weight_decay,
+                     .momentum = sgd.momentum,
+                     .taken = 1 - sgd.dampening,
+                     .rate = -sgd.lr,
+                     .nesterov = sgd.nesterov,
+                     .maximize = sgd.maximize,
+                     .begins = false};
+    Roots roots;
     FusedLists first;
     FusedLists later;
     for (const Stepped& s : list) {
       const at::Tensor& buffer = s.state->tensors[0];
+      kernel.begins = s.state->steps == 0;
+      if (step_by_kernel(kernel, s, sgd.momentum != 0 ? 1 : 0, roots)) continue;
       if (!sgd.fused || !can_fuse(s) || (sgd.momentum != 0 && !(buffer.defined() && lie_alike(*s.parameter, buffer)))) {
         step_one(sgd, s);
         continue;
