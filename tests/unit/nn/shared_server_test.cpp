@@ -18,7 +18,7 @@ namespace {
 using ::testing::HasSubstr;
 
 /// Keeps the jobs; the test ends each of them.
-class Jobs final : public SharedJobs {
+class Jobs final : public SharedModuleJobs {
  public:
   struct Copy {
     Reader reader;

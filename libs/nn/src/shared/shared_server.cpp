@@ -22,7 +22,7 @@ Error still_waits(const ContextId& context) {
 }  // namespace
 
 SharedServer::SharedServer(const SharedOptions& options, SharedSchedule schedule, std::shared_ptr<SharedCopy> module,
-                           std::shared_ptr<ReadersCount> readers, SharedJobs& jobs)
+                           std::shared_ptr<ReadersCount> readers, SharedModuleJobs& jobs)
     : mode_(options.consistency.mode),
       schedule_(std::move(schedule)),
       module_(std::move(module)),
@@ -31,7 +31,7 @@ SharedServer::SharedServer(const SharedOptions& options, SharedSchedule schedule
       seats_(options.trainers) {}
 
 Result<SharedServer> SharedServer::make(const SharedOptions& options, std::shared_ptr<SharedCopy> module,
-                                        std::shared_ptr<ReadersCount> readers, SharedJobs& jobs) {
+                                        std::shared_ptr<ReadersCount> readers, SharedModuleJobs& jobs) {
   Result<SharedSchedule> schedule = SharedSchedule::make(options.consistency, options.trainers);
   if (!schedule) return schedule.error();
   return SharedServer(options, *std::move(schedule), std::move(module), std::move(readers), jobs);

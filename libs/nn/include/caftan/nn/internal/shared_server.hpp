@@ -1,6 +1,6 @@
 /// `SharedServer`: what the actor of a shared module decides. Requests of trainers and the ends of jobs go in; replies,
-/// and the jobs that `SharedJobs` has, come out. It asks `SharedSchedule` who reads and steps when, and keeps what
-/// belongs to each reading: its copy of the module, its door, its gradients. Start with `handle`.
+/// and the jobs that `SharedModuleJobs` has, come out. It asks `SharedSchedule` who reads and steps when, and keeps
+/// what belongs to each reading: its copy of the module, its door, its gradients. Start with `handle`.
 #pragma once
 
 #include <cstdint>
@@ -86,17 +86,17 @@ struct Evaluated {
 struct AskStatus {
   Promise<SharedStatus> reply;
 };
-/// What `SharedJobs::copy` was asked for has ended.
+/// What `SharedModuleJobs::copy` was asked for has ended.
 struct Copied {
   Reader reader;
   Result<std::shared_ptr<SharedCopy>> copy;
 };
-/// What `SharedJobs::check` was asked for has ended.
+/// What `SharedModuleJobs::check` was asked for has ended.
 struct Checked {
   ContextId context;
   Result<void> outcome;
 };
-/// What `SharedJobs::apply` was asked for has ended.
+/// What `SharedModuleJobs::apply` was asked for has ended.
 struct Applied {
   Result<void> outcome;
 };
@@ -104,11 +104,11 @@ struct Applied {
 struct Emptied {
   Reader reader;
 };
-/// The time that `SharedJobs::start_timer` was asked for has passed.
+/// The time that `SharedModuleJobs::start_timer` was asked for has passed.
 struct TimePassed {
   std::uint64_t timer = 0;
 };
-/// The time that `SharedJobs::wake_at` was asked for has come.
+/// The time that `SharedModuleJobs::wake_at` was asked for has come.
 struct Woken {
   base::TimePoint at;
 };
@@ -122,9 +122,9 @@ using SharedEvent =
                  shared_event::TimePassed, shared_event::Woken>;
 
 /// The work that a SharedServer asks for. Each call begins a job and does not block; its end comes back as an event.
-class SharedJobs {
+class SharedModuleJobs {
  public:
-  virtual ~SharedJobs() = default;
+  virtual ~SharedModuleJobs() = default;
   /// Gives a copy the values that the module has now. @param copy  null: make one
   virtual void copy(const Reader& reader, std::shared_ptr<SharedCopy> copy) = 0;
   /// Checks whether a step can be made by these gradients, at these rates. Nothing changes.
@@ -147,7 +147,7 @@ class SharedServer {
   /// @param jobs     outlives this
   /// Errors: those of check_consistency.
   static Result<SharedServer> make(const SharedOptions& options, std::shared_ptr<SharedCopy> module,
-                                   std::shared_ptr<ReadersCount> readers, SharedJobs& jobs);
+                                   std::shared_ptr<ReadersCount> readers, SharedModuleJobs& jobs);
 
   void handle(SharedEvent& event);
 
@@ -194,7 +194,7 @@ class SharedServer {
   };
 
   SharedServer(const SharedOptions& options, SharedSchedule schedule, std::shared_ptr<SharedCopy> module,
-               std::shared_ptr<ReadersCount> readers, SharedJobs& jobs);
+               std::shared_ptr<ReadersCount> readers, SharedModuleJobs& jobs);
 
   void on(shared_event::Join& event);
   void on(shared_event::Gone& event);
@@ -245,7 +245,7 @@ class SharedServer {
   SharedSchedule schedule_;
   const std::shared_ptr<SharedCopy> module_;
   const std::shared_ptr<ReadersCount> readers_;
-  SharedJobs& jobs_;
+  SharedModuleJobs& jobs_;
   std::map<ContextId, Entry> contexts_;
   std::map<EvaluationId, Evaluation> evaluations_;
   std::deque<Promise<OpenedEvaluation>> waiting_evaluations_;
