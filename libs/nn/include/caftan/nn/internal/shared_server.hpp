@@ -18,6 +18,7 @@
 #include "caftan/nn/internal/shared_schedule.hpp"
 #include "caftan/nn/shared_module.hpp"
 #include "caftan/rpc/future.hpp"
+#include "caftan/rpc/request.hpp"
 
 namespace caftan::nn {
 
@@ -65,7 +66,8 @@ struct Step {
   std::uint64_t batch = 0;
   autograd::GradientBook book;  ///< the context's gradients at this worker
   Promise<StepResult> reply;
-  std::optional<StepRates> rates{};  ///< of the trainer's schedule
+  std::optional<StepRates> rates{};      ///< of the trainer's schedule
+  std::weak_ptr<rpc::BeginGate> call{};  ///< the call that waits for the reply
 };
 /// The caller of the context's step, which came before, waits until a little after that time.
 struct Waits {
@@ -181,6 +183,7 @@ class SharedServer {
     std::vector<Promise<Reading>> waiting{};
     std::vector<at::Tensor> gradients{};
     std::optional<Promise<StepResult>> step{};
+    std::weak_ptr<rpc::BeginGate> call{};      // that waits for the step
     base::TimePoint answer_by = base::kNever;  // the step, whose caller waits little longer
   };
   struct Evaluation {
@@ -229,7 +232,8 @@ class SharedServer {
   void admit(const ContextId& context, Entry& entry);
   void answer_readers(Entry& entry);
   void fail_readers(Entry& entry, const Error& why);
-  /// The context is over, or its trainer gone: ends its reading where no job and no call holds it.
+  /// The context is over, or its trainer gone: ends its reading where no job and no call holds it, and its step where
+  /// the caller is lost.
   void end(const ContextId& context);
   /// Reports the calls of the context that ran as returned.
   void report_returned(const ContextId& context, Entry& entry);
