@@ -167,6 +167,12 @@ TEST_P(StepPoints, OP8_NoOwnerIsHalfSteppedAndAllHear) {
       EXPECT_EQ(cluster_[i].counters().owner_rrefs, 0U);
       EXPECT_TRUE(cluster_[i].autograd_contexts().empty());
     }
+    // No request of the dead step coordinator is left: the end of an owner does not wait for one.
+    for (std::size_t i : {1U, 2U}) {
+      const base::TimePoint ends = cluster_.now();
+      EXPECT_EQ(cluster_[i].stop().served_calls, 0U);
+      EXPECT_LT(cluster_.now() - ends, WorkerOptions().stop_timeout);
+    }
   }
 }
 

@@ -474,6 +474,22 @@ TEST_P(SharedModes, CM18_ATrainerJoinsOnceUnderItsNumber) {
   EXPECT_EQ(SharedModule<Layers>().try_join(0).error().code(), Errc::bad_arguments);
 }
 
+TEST_P(SharedModes, CM18_ATrainerThatHasJustLeftDoesNotJoinAgain) {
+  const auto net = make({.mode = ConsistencyMode::sync}, 2);
+  const auto stays = trainer(0, net);
+  SharedModule<Layers> leaves = handle_at("t1", net);
+  leaves.join(1);
+  leaves.leave();
+  const Error refused = leaves.try_join(1).error();  // the owner may not know yet that the trainer has left
+  EXPECT_EQ(refused.code(), Errc::bad_arguments);
+  EXPECT_THAT(refused.text(), AllOf(HasSubstr("trainer 1 "), HasSubstr("at 't1'"),
+                                    HasSubstr("one that has left or is lost cannot come back")));
+  EXPECT_FALSE(leaves.trainer());
+  stays->compute(1);
+  EXPECT_EQ(stays->step(1).get().contributions, 1U) << "the round waits for no trainer that has left";
+  EXPECT_EQ(net.status().gone, (std::vector<nn::TrainerNumber>{{1}}));
+}
+
 TEST_P(SharedModes, CM15_TheMakerGivesUpATrainerThatNeverJoined) {
   const auto net = make({.mode = ConsistencyMode::sync}, 2);
   const auto it = trainer(0, net);
@@ -623,6 +639,66 @@ TEST_P(SharedModes, CM24_AStepThatCannotBeLoggedIsNotMade) {
   EXPECT_THAT(it->step(2).result().error().text(),
               AllOf(HasSubstr(std::generic_category().message(EFBIG) + " at step 1"), HasSubstr("any more")))
       << "the file may end with a part of a line";
+}
+
+class SharedFailures : public SharedCluster,
+                       public ::testing::TestWithParam<std::tuple<ConsistencyMode, bool, std::uint64_t>> {
+ protected:
+  SharedFailures() : SharedCluster(std::get<2>(GetParam())) {}
+  static ConsistencyMode mode() { return std::get<0>(GetParam()); }
+  static bool has_log() { return std::get<1>(GetParam()); }
+  SharedModule<Layers> make_stumbling() {
+    return {cluster_["maker"],
+            "ps",
+            {.consistency = {.mode = mode()},
+             .algorithm = optim::Custom{.name = "stumbling", .lr = 0.125},
+             .step_log = has_log() ? log_path() : std::string()},
+            kSeed};
+  }
+  Result<nn::StepResult> step(ByHandTrainer& it, std::uint64_t batch) {
+    it.compute(batch);
+    const Result<nn::StepResult> done = it.step(batch).result();
+    it.end();
+    cluster_.run_until_idle();
+    return done;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Modes, SharedFailures,
+                         ::testing::Combine(::testing::Values(ConsistencyMode::locked, ConsistencyMode::versioned,
+                                                              ConsistencyMode::sync),
+                                            ::testing::Bool(), ::testing::Range<std::uint64_t>(1, 3)));
+
+TEST_P(SharedFailures, CM24_AfterAStepThatFailedInTheMiddleNoneIsMadeUntilAStateIsLoaded) {
+  const SharedModule<Layers> net = make_stumbling();
+  const auto it = trainer(0, net);
+  EXPECT_EQ(step(*it, 1).value().version.value, 1U);
+  const nn::StateDict state = net.state_dict();
+  const wire::Bytes optimizer = net.save_optimizer();
+  set_stumbling(true);
+  const Error failed = step(*it, 2).error();
+  set_stumbling(false);
+  EXPECT_EQ(failed.code(), Errc::remote_exception);
+  EXPECT_THAT(failed.text(), HasSubstr("the floor was wet"));
+  EXPECT_THAT(step(*it, 3).error().text(), HasSubstr("failed half-way: load a saved state and its parameters first"));
+  EXPECT_EQ(net.status().version.value, 1U);
+  net.load_state_dict(state);
+  net.load_optimizer(optimizer);
+  Result<nn::StepResult> again = step(*it, 4);
+  if (has_log()) {
+    EXPECT_EQ(again.error().code(), Errc::remote_exception);
+    EXPECT_THAT(again.error().text(), AllOf(HasSubstr("step 2 failed after its line was written ("),
+                                            HasSubstr("the floor was wet"), HasSubstr("with another log")));
+    EXPECT_EQ(net.status().version.value, 1U);
+    EXPECT_TRUE(same(parameters_of(net.state_dict()), parameters_of(state)));
+    return;
+  }
+  EXPECT_EQ(again.value().version.value, 2U);
+  Tensors expected;
+  for (const at::Tensor& one : parameters_of(state)) expected.push_back(one.detach().clone().requires_grad_());
+  const Tensors gradients = gradients_at(expected, 4);
+  const at::NoGradGuard no_grad;
+  for (std::size_t i = 0; i < expected.size(); ++i) expected[i].sub_(gradients[i], 0.125);
+  EXPECT_TRUE(same(parameters_of(net.state_dict()), expected));
 }
 
 TEST_P(SharedModes, WhatCannotBeSharedIsRefused) {

@@ -149,5 +149,20 @@ TEST_P(SharedPoints, CM15_TheOthersGoOn) {
   expect_replay(net);
 }
 
+TEST_P(SharedPoints, CM29_TheOwnerEndsWithoutWaitingForTheLostTrainer) {
+  const auto net = make({.mode = mode()}, 2);
+  const auto lost = trainer(0, net), other = trainer(1, net);
+  cluster_.run_until_idle();
+  set_trap();
+  train_until_the_trap(*lost);
+  const bool waits_for_the_round =
+      mode() == ConsistencyMode::sync && point().phase == Phase::step && point().kind == FrameKind::response;
+  ASSERT_NE(reached_, waits_for_the_round);
+  kill();
+  const base::TimePoint begun = cluster_.now();
+  EXPECT_EQ(cluster_["ps"].stop().served_calls, 0U);
+  EXPECT_LT(cluster_.now() - begun, WorkerOptions().stop_timeout);
+}
+
 }  // namespace
 }  // namespace caftan::test::shared_points_test

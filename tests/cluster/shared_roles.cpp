@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "caftan/nn/fill_uniform.hpp"
+#include "caftan/optim/custom_algorithm.hpp"
 
 namespace caftan::test {
 namespace {
@@ -27,6 +28,16 @@ at::Tensor output_of(std::span<const at::Tensor> p, const at::Tensor& x) {
 /// What `give` returns to a worker that asks for it.
 nn::SharedModule<Layers> given;
 nn::SharedModule<Layers> give() { return given; }
+
+bool stumbles = false;
+class Stumbling final : public optim::CustomAlgorithm {
+ public:
+  Result<void> check(const optim::Custom&) const override { return {}; }
+  void step(const optim::Custom& options, const optim::CustomStep& step) const override {
+    if (stumbles && step.parameter.dim() == 1) throw std::runtime_error("the floor was wet");
+    step.parameter.sub_(step.gradient, options.lr);
+  }
+};
 
 std::vector<Promise<bool>> waiting_to_draw;
 bool drawing_waits = false;
@@ -84,6 +95,8 @@ Drawing::Drawing(int /*number*/) : weight_(at::rand({2}).requires_grad_()) {
   waiting_to_draw.push_back(std::move(promise));
   opened.get();
 }
+void set_stumbling(bool on) { stumbles = on; }
+
 void close_drawing_gate() { drawing_waits = true; }
 bool let_one_draw() {
   if (waiting_to_draw.empty()) return false;
@@ -157,6 +170,7 @@ Registry make_shared_registry() {
   registry.add<&train>("train");
   registry.add<&give>("give");
   registry.add<&wait_at_shared_gate>("wait_at_gate");
+  optim::add_algorithm(registry, "stumbling", std::make_shared<Stumbling>());
   nn::add_module<Layers>(registry, "layers")
       .constructor<int>()
       .method<&Layers::forward>("forward")
@@ -181,6 +195,7 @@ SharedCluster::~SharedCluster() {
   waiting_at_gate.clear();
   waiting_to_draw.clear();
   drawing_waits = false;
+  stumbles = false;
 }
 
 nn::SharedModule<Layers> SharedCluster::make(const nn::ConsistencyOptions& consistency, std::uint32_t trainers) {

@@ -73,6 +73,9 @@ class Drawing {
  private:
   at::Tensor weight_;
 };
+/// Lets steps by the algorithm "stumbling", which are those of SGD, throw at their second parameter, or no more.
+void set_stumbling(bool on);
+
 /// Lets constructors of Drawing wait from now on.
 void close_drawing_gate();
 /// Lets the one that has waited longest go on. Returns false if none waits.

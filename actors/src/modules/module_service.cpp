@@ -13,7 +13,7 @@
 #include "caftan/remote/internal/actor_host.hpp"
 #include "caftan/rpc/registry.hpp"
 #include "modules/module_actor.hpp"
-#include "modules/shared_actor.hpp"
+#include "modules/shared_module_actor.hpp"
 #include "service/member_ports.hpp"
 
 namespace caftan::actors {
@@ -42,12 +42,12 @@ Result<nn::ModuleControl> serve_module(Worker& worker, const RRef<nn::ServedModu
   return nn::ModuleControl(std::make_unique<Mailbox>(std::move(actor)));
 }
 
-class SharedActorMailbox final : public nn::SharedMailbox {
+class SharedModuleMailbox final : public nn::SharedMailbox {
  public:
-  explicit SharedActorMailbox(caf::actor actor) : actor_(std::move(actor)) {}
-  ~SharedActorMailbox() override { caf::anon_send(actor_, SharedMessage{}); }
+  explicit SharedModuleMailbox(caf::actor actor) : actor_(std::move(actor)) {}
+  ~SharedModuleMailbox() override { caf::anon_send(actor_, SharedModuleMessage{}); }
   void send(nn::SharedEvent event) override {
-    caf::anon_send(actor_, SharedMessage{std::make_shared<nn::SharedEvent>(std::move(event))});
+    caf::anon_send(actor_, SharedModuleMessage{std::make_shared<nn::SharedEvent>(std::move(event))});
   }
 
  private:
@@ -63,8 +63,8 @@ Result<nn::SharedControl> share_module(Worker& worker, const RRef<nn::ServedModu
   if (!object) return object.error();
   auto owned = nn::OwnedShared::make(*std::move(object), module, options, worker);
   if (!owned) return owned.error();
-  caf::actor actor = ports.actor_host().spawn(shared_actor, &ports.executor(), *owned);
-  return nn::SharedControl(*std::move(owned), std::make_shared<SharedActorMailbox>(std::move(actor)));
+  caf::actor actor = ports.actor_host().spawn(shared_module_actor, &ports.executor(), *owned);
+  return nn::SharedControl(*std::move(owned), std::make_shared<SharedModuleMailbox>(std::move(actor)));
 }
 
 Result<nn::ServedModule> make_script_module(Worker& worker, const std::string& name) {

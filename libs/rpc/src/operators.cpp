@@ -109,7 +109,7 @@ Result<OperatorValue> from_ivalue(const c10::IValue& value) {
     const c10::List<bool> list = value.toBoolList();
     return OperatorValue(std::vector<bool>(list.begin(), list.end()));
   }
-  return Error(Errc::unsupported, "a result of type " + value.tagKind() + " cannot be sent");
+  return Error(Errc::unsupported, "a result of the type " + value.type()->annotation_str() + " does not travel");
 }
 
 Result<Inputs> make_inputs(std::string_view name, const std::vector<OperatorArgument>& arguments) {

@@ -7,7 +7,10 @@
 #include <torch/csrc/jit/serialization/import.h>
 
 #include <algorithm>
+#include <initializer_list>
+#include <string>
 #include <system_error>
+#include <variant>
 
 #include "caftan/tensor/internal/torch_errors.hpp"
 #include "operator_rules.hpp"
@@ -133,6 +136,69 @@ Result<c10::IValue> interpret(torch::jit::Function& function, std::string_view n
   return future->value();
 }
 
+constexpr const char* kTravelling = "tensors, numbers, strings, none, or lists of tensors, bools, ints or floats";
+
+/// Returns whether the type has a value that travels, none aside.
+bool travels(const c10::Type& type) {  // NOLINT(misc-no-recursion): types contain types
+  using Kind = c10::TypeKind;
+  const auto is_one_of = [](std::initializer_list<Kind> kinds, Kind kind) {
+    return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
+  };
+  const auto inner = type.containedTypes();
+  if (is_one_of({Kind::OptionalType, Kind::UnionType}, type.kind())) {
+    return std::any_of(inner.begin(), inner.end(),
+                       [](const auto& one) { return one->kind() != Kind::NoneType && travels(*one); });
+  }
+  if (type.kind() == Kind::ListType) {
+    return is_one_of({Kind::TensorType, Kind::BoolType, Kind::IntType, Kind::FloatType}, inner.front()->kind());
+  }
+  return !is_one_of({Kind::DictType, Kind::TupleType, Kind::ClassType, Kind::InterfaceType, Kind::EnumType,
+                     Kind::FutureType, Kind::RRefType, Kind::FunctionType},
+                    type.kind());
+}
+
+/// Says which argument the method takes only as a value that does not travel; empty if there is none.
+std::string unsendable_argument(const c10::FunctionSchema& schema, const std::vector<OperatorArgument>& arguments) {
+  std::vector<const OperatorArgument*> positional;
+  for (const OperatorArgument& one : arguments) {
+    if (one.name.empty()) positional.push_back(&one);
+  }
+  for (std::size_t i = 0; i < schema.arguments().size(); ++i) {
+    const c10::Argument& declared = schema.arguments()[i];
+    if (travels(*declared.type())) continue;
+    const auto keyword = std::find_if(arguments.begin(), arguments.end(),
+                                      [&](const OperatorArgument& one) { return one.name == declared.name(); });
+    const OperatorArgument* const given = i < positional.size()        ? positional[i]
+                                          : keyword != arguments.end() ? &*keyword
+                                                                       : nullptr;
+    if (given ? std::holds_alternative<std::monostate>(given->value) : declared.default_value().has_value()) continue;
+    return "argument '" + declared.name() + "' has the type " + declared.type()->annotation_str() +
+           ", which does not travel: let the method take " + kTravelling + " instead";
+  }
+  return {};
+}
+
+/// Returns a method's result as it travels.
+/// Errors: unsupported, naming the part and its type.
+Result<OperatorValues> to_values(const c10::IValue& result, std::string_view name) {
+  const bool is_tuple = result.isTuple();
+  const std::vector<c10::IValue> parts =
+      is_tuple ? result.toTupleRef().elements().vec() : std::vector<c10::IValue>{result};
+  OperatorValues values;
+  for (const c10::IValue& part : parts) {
+    Result<OperatorValue> value = from_ivalue(part);
+    if (value) {
+      values.push_back(*std::move(value));
+      continue;
+    }
+    const std::string place = is_tuple ? "part " + std::to_string(values.size() + 1) + " of its result" : "its result";
+    return Error(value.error().code(),
+                 std::string(name) + ": " + place + " has the type " + part.type()->annotation_str() +
+                     ", which does not travel: return one value or one tuple of " + kTravelling + " instead");
+  }
+  return values;
+}
+
 template <class List>
 std::vector<std::pair<std::string, at::Tensor>> to_named(const List& list) {
   std::vector<std::pair<std::string, at::Tensor>> named;
@@ -191,20 +257,16 @@ Result<OperatorValues> Script::run(std::size_t method, std::string_view name,
   const Loaded::Method& called = loaded_->methods.at(method);
   Result<Inputs> inputs = make_inputs(name, arguments);
   if (!inputs) return inputs.error();
-  if (const Result<void> complete = complete_inputs(called.schema, name, *inputs); !complete) return complete.error();
+  if (const Result<void> complete = complete_inputs(called.schema, name, *inputs); !complete) {
+    const std::string unsendable = unsendable_argument(called.schema, arguments);
+    if (unsendable.empty()) return complete.error();
+    return Error(Errc::bad_arguments, std::string(name) + ": " + unsendable);
+  }
   inputs->stack.insert(inputs->stack.begin(), loaded_->module._ivalue());
   Result<c10::IValue> result =
       tensor::catch_torch(Errc::remote_exception, [&] { return interpret(*called.function, name, inputs->stack); });
   if (!result) return result.error();
-  OperatorValues values;
-  const std::vector<c10::IValue> parts =
-      result->isTuple() ? result->toTupleRef().elements().vec() : std::vector<c10::IValue>{*result};
-  for (const c10::IValue& part : parts) {
-    Result<OperatorValue> value = from_ivalue(part);
-    if (!value) return Error(value.error().code(), std::string(name) + ": " + value.error().text());
-    values.push_back(*std::move(value));
-  }
-  return values;
+  return to_values(*result, name);
 }
 
 }  // namespace caftan::rpc

@@ -6,11 +6,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "caftan/wire/checkpoint_file.hpp"
 #include "folder.hpp"
 
 namespace caftan::image_training::model_checkpoint_test {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 const Facts kFacts{{"model", "convnet"}, {"batch", "32"}};
@@ -84,6 +86,23 @@ TEST_F(Checkpoints, ThatAreCutOrDamagedAreNamed) {
   damaged[whole.size() - 20] = static_cast<char>(damaged[whole.size() - 20] ^ 1);
   folder_.write("run/checkpoints/step-000020", damaged);
   EXPECT_EQ(check_checkpoint(folder(), kFacts, 20, "rounds").error().code(), Errc::malformed_payload);
+}
+
+TEST_F(Checkpoints, OfANewerVersionNameTheFileAndBothVersions) {
+  constexpr std::size_t kVersionAt = 8;  // behind the magic, little-endian
+  std::string newer = folder_.read("run/checkpoints/step-000020");
+  ASSERT_EQ(newer[kVersionAt], static_cast<char>(wire::kCheckpointVersion));
+  newer[kVersionAt] = static_cast<char>(wire::kCheckpointVersion + 6);
+  folder_.write("run/checkpoints/step-000020", newer);
+  const auto expect_refusal = [&](const Error& error) {
+    EXPECT_EQ(error.code(), Errc::unsupported);
+    EXPECT_THAT(error.text(), AllOf(HasSubstr((folder() / "step-000020").string() + ": it has version 7"),
+                                    HasSubstr("this build reads up to 1"), HasSubstr("use the Caftan that wrote it")));
+  };
+  for (const std::filesystem::path& path : {folder() / "step-000020", folder_.path() / "run"}) {
+    expect_refusal(read_checkpoint(path, kFacts).error());
+    expect_refusal(check_checkpoint(path, kFacts, 20, "rounds").error());
+  }
 }
 
 TEST_F(Checkpoints, AFolderWithoutAnyAndOneThatIsNotThere) {

@@ -18,7 +18,7 @@ namespace {
 using ::testing::HasSubstr;
 
 /// Keeps the jobs; the test ends each of them.
-class Jobs final : public SharedJobs {
+class Jobs final : public SharedModuleJobs {
  public:
   struct Copy {
     Reader reader;
@@ -50,6 +50,18 @@ class Jobs final : public SharedJobs {
   std::vector<Reader> emptied;
   std::vector<std::uint64_t> timers;
   std::vector<base::TimePoint> wakes;
+};
+
+/// A call whose caller the test loses.
+class Call final : public rpc::BeginGate {
+ public:
+  bool may_hold_back() const noexcept override { return false; }
+  bool hold_back(const void*, const std::function<base::Task()>&) override { return false; }
+  void begins(std::string_view, base::TimePoint) noexcept override {}
+  bool is_caller_gone() const noexcept override { return is_lost; }
+  base::TimePoint arrived() const noexcept override { return {}; }
+
+  bool is_lost = false;
 };
 
 class SharedServerTest : public ::testing::Test {
@@ -87,7 +99,8 @@ class SharedServerTest : public ::testing::Test {
     return copy;
   }
   Future<StepResult> step(const ContextId& context, const std::shared_ptr<SharedCopy>& copy,
-                          const std::optional<StepRates>& rates = std::nullopt) {
+                          const std::optional<StepRates>& rates = std::nullopt,
+                          const std::weak_ptr<rpc::BeginGate>& call = {}) {
     autograd::GradientBook book;
     if (copy) {
       const at::NoGradGuard no_grad;
@@ -95,7 +108,7 @@ class SharedServerTest : public ::testing::Test {
     }
     Promise<StepResult> promise;
     Future<StepResult> result = promise.future();
-    happens(shared_event::Step{context, {context.worker.value}, 5, std::move(book), std::move(promise), rates});
+    happens(shared_event::Step{context, {context.worker.value}, 5, std::move(book), std::move(promise), rates, call});
     return result;
   }
   void checked(Result<void> outcome = {}) {
@@ -339,6 +352,33 @@ TEST_F(SharedServerTest, CM28_AStepOfAnOpenRoundIsAnsweredBeforeItsCallersTimeIs
   happens(shared_event::Applied{});
   EXPECT_TRUE(second.result());
   happens(shared_event::Woken{now + std::chrono::seconds(9)});
+}
+
+TEST_F(SharedServerTest, CM29_TheStepOfALostTrainerEndsWithItsContextAndItsGradientStays) {
+  share({.mode = ConsistencyMode::sync}, 3);
+  const auto call = std::make_shared<Call>();
+  std::vector<Future<StepResult>> results;
+  for (const std::uint32_t trainer : {0U, 1U}) {
+    open(context(trainer)).forget();
+    const auto copy = copied();
+    results.push_back(step(context(trainer), copy, std::nullopt, call));
+    checked();
+  }
+  happens(shared_event::Over{context(0)});
+  EXPECT_FALSE(results[0].ready()) << "its caller lives, and waits for the round";
+  call->is_lost = true;
+  happens(shared_event::Over{context(1)});
+  ASSERT_TRUE(results[1].ready());
+  EXPECT_EQ(results[1].result().error().code(), Errc::peer_down);
+  open(context(2)).forget();
+  const auto copy = copied();
+  step(context(2), copy).forget();
+  checked();
+  ASSERT_EQ(jobs_.gradients.size(), 1U);
+  EXPECT_EQ(jobs_.gradients.front().size(), 3U) << "CM-5";
+  happens(shared_event::Applied{});
+  EXPECT_TRUE(results[0].result());
+  EXPECT_EQ(server_->readings(), 0U);
 }
 
 TEST_F(SharedServerTest, CM13_TheTimerOfAQuorumClosesTheRound) {

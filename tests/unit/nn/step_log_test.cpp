@@ -115,6 +115,21 @@ TEST(StepLog, CM24_ALogWhoseVersionCouldNotBeRaisedSaysSoWithEachLaterStep) {
   EXPECT_THAT(later.text(), AllOf(HasSubstr("File too large at step 2"), HasSubstr("any more")));
 }
 
+TEST(StepLog, CM24_ALogOfAStepThatWasNotMadeSaysSoWithEachLaterStep) {
+  const test::Folder folder;
+  const StepLog log = sync_log();
+  StepLogWriter writer = StepLogWriter::create(folder / "steps.log", log.mode, log.first).value();
+  ASSERT_TRUE(writer.append(log.steps[0]));
+  writer.give_up(Error(Errc::remote_exception, "no memory"));
+  for (const StepRecord& step : log.steps) {
+    const Error refused = writer.append(step).error();
+    EXPECT_EQ(refused.code(), Errc::remote_exception);
+    EXPECT_THAT(refused.text(), AllOf(HasSubstr("steps.log: step 5 failed after its line was written (no memory)"),
+                                      HasSubstr("with another log")));
+  }
+  EXPECT_EQ(read_step_log(folder / "steps.log").value().steps.size(), 1U);
+}
+
 class StepLogTexts : public ::testing::TestWithParam<bool> {
  protected:
   const std::string text_ = format_step_log(GetParam() ? log_with_rates() : sync_log());

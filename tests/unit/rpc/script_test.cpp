@@ -241,6 +241,16 @@ def forked_boom(self, x):
     return torch.wait(fork(self.boom, x))
 def table(self, x):
     return {"a" : x}
+def nested(self, x):
+    return x, (x, 2)
+def words(self, x):
+    return ["a", "b"]
+def from_table(self, x, table : Dict[str, Tensor]):
+    return x + table["a"]
+def from_pair(self, pair : Tuple[Tensor, Tensor]):
+    return pair[0]
+def from_words(self, x, words : Optional[List[str]] = None, by : float = 1.0):
+    return x * by
 def nothing(self, x : Tensor):
     pass
 def recorded(self, x):
@@ -296,7 +306,45 @@ TEST_F(ServedScripts, SC10_ATupleIsSeveralResults) {
   const auto nothing = worker.rpc_script_async("worker1", "net.nothing", kThree).get();
   ASSERT_EQ(nothing.size(), 1U);
   EXPECT_TRUE(std::holds_alternative<std::monostate>(nothing[0]));
-  EXPECT_EQ(worker.rpc_script_async("worker1", "net.table", kThree).result().error().code(), Errc::unsupported);
+}
+
+TEST_F(ServedScripts, SC10_AResultThatDoesNotTravelIsNamedWithItsTypeAndTheWayOut) {
+  const Worker& worker = serve({.code = kCode});
+  const auto refusal_of = [&](const char* method) {
+    const Error error = worker.rpc_script_async("worker1", method, kThree).result().error();
+    EXPECT_EQ(error.code(), Errc::unsupported);
+    return error.text();
+  };
+  EXPECT_EQ(
+      refusal_of("net.table"),
+      "net.table: its result has the type Dict[str, Tensor], which does not travel: return one value or one tuple of "
+      "tensors, numbers, strings, none, or lists of tensors, bools, ints or floats instead");
+  EXPECT_THAT(refusal_of("net.nested"),
+              StartsWith("net.nested: part 2 of its result has the type Tuple[Tensor, int], which "));
+  EXPECT_THAT(refusal_of("net.words"),
+              StartsWith("net.words: its result has the type List[str], which does not travel: "));
+}
+
+TEST_F(ServedScripts, SC9_AnArgumentThatDoesNotTravelIsNamedWithItsTypeAndTheWayOut) {
+  const Worker& worker = serve({.code = kCode});
+  const auto refusal_of = [&](auto&&... arguments) {
+    const Error error = worker.try_rpc_script("worker1", arguments...).error();
+    EXPECT_EQ(error.code(), Errc::bad_arguments);
+    return error.text();
+  };
+  const std::string table =
+      "net.from_table: argument 'table' has the type Dict[str, Tensor], which does not travel: let the method take "
+      "tensors, numbers, strings, none, or lists of tensors, bools, ints or floats instead";
+  EXPECT_EQ(refusal_of("net.from_table", kThree), table);
+  EXPECT_EQ(refusal_of("net.from_table", kThree, kThree), table);
+  EXPECT_EQ(refusal_of("net.from_table", kwarg("table", kThree), kwarg("x", kThree)), table);
+  EXPECT_THAT(refusal_of("net.from_pair", kThree),
+              HasSubstr("argument 'pair' has the type Tuple[Tensor, Tensor], which "));
+  EXPECT_THAT(refusal_of("net.from_words", kThree, "a"),
+              HasSubstr("argument 'words' has the type Optional[List[str]], which "));
+  EXPECT_TRUE(worker.rpc_script("worker1", "net.from_words", kThree, kwarg("by", 2.0)).equal(kThree * 2));
+  EXPECT_THAT(refusal_of("net.from_words", kThree, kwarg("by", 2)), HasSubstr("'by'")) << "words has its default";
+  EXPECT_THAT(refusal_of("net.from_words", kThree, std::monostate(), 2), HasSubstr("'by'")) << "none travels";
 }
 
 TEST_F(ServedScripts, SC10_AResultCanStayThere) {

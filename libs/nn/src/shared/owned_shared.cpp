@@ -241,7 +241,10 @@ Result<void> OwnedShared::step(const StepRecord& step, const std::vector<Deliver
   before.keep_new();
   std::vector<std::size_t> all(mean->size());
   std::iota(all.begin(), all.end(), std::size_t{0});
-  if (const Result<void> stepped = optimizer_->update(all, *mean); !stepped) return stepped;
+  if (Result<void> stepped = optimizer_->update(all, *mean); !stepped) {
+    if (log_) log_->give_up(stepped.error());
+    return stepped;
+  }
   return tensor::catch_torch(Errc::limit_exceeded, [&]() -> Result<void> {
     const at::NoGradGuard no_grad;
     copy_all(*buffers, module_->tensors.buffers);

@@ -61,7 +61,8 @@ Future<StepResult> TrainerSeat::deliver(const CallInfo& info, std::uint64_t batc
   if (!book) return make_ready_future<StepResult>(book.error());
   Promise<StepResult> reply;
   Future<StepResult> result = reply.future();
-  mailbox_->send(shared_event::Step{(*record)->id(), trainer_, batch, *std::move(book), std::move(reply), rates});
+  mailbox_->send(
+      shared_event::Step{(*record)->id(), trainer_, batch, *std::move(book), std::move(reply), rates, info.gate});
   if (const auto answer_by = shortly_before_its_end(info)) {
     mailbox_->send(shared_event::Waits{(*record)->id(), *answer_by});
   }

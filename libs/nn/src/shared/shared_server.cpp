@@ -22,7 +22,7 @@ Error still_waits(const ContextId& context) {
 }  // namespace
 
 SharedServer::SharedServer(const SharedOptions& options, SharedSchedule schedule, std::shared_ptr<SharedCopy> module,
-                           std::shared_ptr<ReadersCount> readers, SharedJobs& jobs)
+                           std::shared_ptr<ReadersCount> readers, SharedModuleJobs& jobs)
     : mode_(options.consistency.mode),
       schedule_(std::move(schedule)),
       module_(std::move(module)),
@@ -31,7 +31,7 @@ SharedServer::SharedServer(const SharedOptions& options, SharedSchedule schedule
       seats_(options.trainers) {}
 
 Result<SharedServer> SharedServer::make(const SharedOptions& options, std::shared_ptr<SharedCopy> module,
-                                        std::shared_ptr<ReadersCount> readers, SharedJobs& jobs) {
+                                        std::shared_ptr<ReadersCount> readers, SharedModuleJobs& jobs) {
   Result<SharedSchedule> schedule = SharedSchedule::make(options.consistency, options.trainers);
   if (!schedule) return schedule.error();
   return SharedServer(options, *std::move(schedule), std::move(module), std::move(readers), jobs);
@@ -214,6 +214,10 @@ void SharedServer::end(const ContextId& context) {
     jobs_.close(context, *entry.copy);
   } else if (entry.phase == Phase::waiting || entry.phase == Phase::failed) {
     forget(context);
+  } else if (const auto call = entry.call.lock(); call && call->is_caller_gone() && entry.step) {
+    // CM-29: no reply reaches the caller. The gradient stays, and with it the entry.
+    entry.step->set(Error(Errc::peer_down, "trainer " + std::to_string(entry.trainer.value) +
+                                               " is lost while its step waits for the round; the gradient counts"));
   }
 }
 
@@ -288,6 +292,7 @@ void SharedServer::on(shared_event::Step& event) {
   entry.phase = Phase::checking;
   entry.batch = event.batch;
   entry.rates = event.rates;
+  entry.call = event.call;
   entry.gradients = gradients;
   entry.step = std::move(event.reply);
   jobs_.check(event.context, std::move(gradients), event.rates);

@@ -278,19 +278,25 @@ Result<StepLogWriter> StepLogWriter::create(const std::filesystem::path& path, C
 }
 
 Result<void> StepLogWriter::append(const StepRecord& step) {
+  if (failed_.code() != Errc::ok) return failed_;
   if (const std::string why = why_not(step, mode_, first_, last_); !why.empty()) {
     return Error(Errc::bad_arguments, path_.string() + ": " + why);
   }
-  if (!failed_.empty()) return Error(Errc::io_error, failed_);
   Result<void> written = step.rates && !has_rates_ ? raise_format() : Result<void>();
   if (written) written = write(step_line(step));
   if (!written) {
-    failed_ = written.error().text() + " at step " + std::to_string(step.step.value) +
-              "; no step can be logged any more, since a part of a line may be in the file";
+    failed_ = Error(Errc::io_error, written.error().text() + " at step " + std::to_string(step.step.value) +
+                                        "; no step can be logged any more, since a part of a line may be in the file");
     return written;
   }
   last_ = step.step;
   return {};
+}
+
+void StepLogWriter::give_up(const Error& why) {
+  const std::string step = "step " + std::to_string(last_.value);
+  failed_ = Error(why.code(), path_.string() + ": " + step + " failed after its line was written (" + why.text() +
+                                  "); no step can be logged any more: share the module anew, with another log");
 }
 
 /// Puts the first line of a log with rates, which is as long, in the place of that without.

@@ -104,8 +104,11 @@ class StepLogWriter {
 
   /// Writes the line of the next step.
   /// Errors: bad_arguments (not the next step, or one that the mode does not allow; nothing was written), io_error: the
-  ///   first one is that of all later steps, too.
+  ///   first one is that of all later steps, too; the code that `give_up` was given.
   Result<void> append(const StepRecord& step);
+
+  /// Refuses all later steps: the last line is of a step that failed for the reason `why`, after the line was written.
+  void give_up(const Error& why);
 
  private:
   StepLogWriter(std::filesystem::path path, ConsistencyMode mode, ModelVersion first);
@@ -118,7 +121,7 @@ class StepLogWriter {
   ModelVersion last_;
   bool has_rates_ = false;
   std::ofstream file_;
-  std::string failed_;  // the first failure of a write; empty if there was none
+  Error failed_;  // the first failure of a write, or why the last step was not made; ok if there was none
 };
 
 }  // namespace caftan::nn

@@ -1,6 +1,6 @@
 /// `SharedServer`: what the actor of a shared module decides. Requests of trainers and the ends of jobs go in; replies,
-/// and the jobs that `SharedJobs` has, come out. It asks `SharedSchedule` who reads and steps when, and keeps what
-/// belongs to each reading: its copy of the module, its door, its gradients. Start with `handle`.
+/// and the jobs that `SharedModuleJobs` has, come out. It asks `SharedSchedule` who reads and steps when, and keeps
+/// what belongs to each reading: its copy of the module, its door, its gradients. Start with `handle`.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +18,7 @@
 #include "caftan/nn/internal/shared_schedule.hpp"
 #include "caftan/nn/shared_module.hpp"
 #include "caftan/rpc/future.hpp"
+#include "caftan/rpc/request.hpp"
 
 namespace caftan::nn {
 
@@ -65,7 +66,8 @@ struct Step {
   std::uint64_t batch = 0;
   autograd::GradientBook book;  ///< the context's gradients at this worker
   Promise<StepResult> reply;
-  std::optional<StepRates> rates{};  ///< of the trainer's schedule
+  std::optional<StepRates> rates{};      ///< of the trainer's schedule
+  std::weak_ptr<rpc::BeginGate> call{};  ///< the call that waits for the reply
 };
 /// The caller of the context's step, which came before, waits until a little after that time.
 struct Waits {
@@ -86,17 +88,17 @@ struct Evaluated {
 struct AskStatus {
   Promise<SharedStatus> reply;
 };
-/// What `SharedJobs::copy` was asked for has ended.
+/// What `SharedModuleJobs::copy` was asked for has ended.
 struct Copied {
   Reader reader;
   Result<std::shared_ptr<SharedCopy>> copy;
 };
-/// What `SharedJobs::check` was asked for has ended.
+/// What `SharedModuleJobs::check` was asked for has ended.
 struct Checked {
   ContextId context;
   Result<void> outcome;
 };
-/// What `SharedJobs::apply` was asked for has ended.
+/// What `SharedModuleJobs::apply` was asked for has ended.
 struct Applied {
   Result<void> outcome;
 };
@@ -104,11 +106,11 @@ struct Applied {
 struct Emptied {
   Reader reader;
 };
-/// The time that `SharedJobs::start_timer` was asked for has passed.
+/// The time that `SharedModuleJobs::start_timer` was asked for has passed.
 struct TimePassed {
   std::uint64_t timer = 0;
 };
-/// The time that `SharedJobs::wake_at` was asked for has come.
+/// The time that `SharedModuleJobs::wake_at` was asked for has come.
 struct Woken {
   base::TimePoint at;
 };
@@ -122,9 +124,9 @@ using SharedEvent =
                  shared_event::TimePassed, shared_event::Woken>;
 
 /// The work that a SharedServer asks for. Each call begins a job and does not block; its end comes back as an event.
-class SharedJobs {
+class SharedModuleJobs {
  public:
-  virtual ~SharedJobs() = default;
+  virtual ~SharedModuleJobs() = default;
   /// Gives a copy the values that the module has now. @param copy  null: make one
   virtual void copy(const Reader& reader, std::shared_ptr<SharedCopy> copy) = 0;
   /// Checks whether a step can be made by these gradients, at these rates. Nothing changes.
@@ -147,7 +149,7 @@ class SharedServer {
   /// @param jobs     outlives this
   /// Errors: those of check_consistency.
   static Result<SharedServer> make(const SharedOptions& options, std::shared_ptr<SharedCopy> module,
-                                   std::shared_ptr<ReadersCount> readers, SharedJobs& jobs);
+                                   std::shared_ptr<ReadersCount> readers, SharedModuleJobs& jobs);
 
   void handle(SharedEvent& event);
 
@@ -181,6 +183,7 @@ class SharedServer {
     std::vector<Promise<Reading>> waiting{};
     std::vector<at::Tensor> gradients{};
     std::optional<Promise<StepResult>> step{};
+    std::weak_ptr<rpc::BeginGate> call{};      // that waits for the step
     base::TimePoint answer_by = base::kNever;  // the step, whose caller waits little longer
   };
   struct Evaluation {
@@ -194,7 +197,7 @@ class SharedServer {
   };
 
   SharedServer(const SharedOptions& options, SharedSchedule schedule, std::shared_ptr<SharedCopy> module,
-               std::shared_ptr<ReadersCount> readers, SharedJobs& jobs);
+               std::shared_ptr<ReadersCount> readers, SharedModuleJobs& jobs);
 
   void on(shared_event::Join& event);
   void on(shared_event::Gone& event);
@@ -229,7 +232,8 @@ class SharedServer {
   void admit(const ContextId& context, Entry& entry);
   void answer_readers(Entry& entry);
   void fail_readers(Entry& entry, const Error& why);
-  /// The context is over, or its trainer gone: ends its reading where no job and no call holds it.
+  /// The context is over, or its trainer gone: ends its reading where no job and no call holds it, and its step where
+  /// the caller is lost.
   void end(const ContextId& context);
   /// Reports the calls of the context that ran as returned.
   void report_returned(const ContextId& context, Entry& entry);
@@ -245,7 +249,7 @@ class SharedServer {
   SharedSchedule schedule_;
   const std::shared_ptr<SharedCopy> module_;
   const std::shared_ptr<ReadersCount> readers_;
-  SharedJobs& jobs_;
+  SharedModuleJobs& jobs_;
   std::map<ContextId, Entry> contexts_;
   std::map<EvaluationId, Evaluation> evaluations_;
   std::deque<Promise<OpenedEvaluation>> waiting_evaluations_;

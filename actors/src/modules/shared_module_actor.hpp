@@ -16,18 +16,18 @@
 namespace caftan::actors {
 
 /// What the actor gets: something that has happened; null once all references to the module's control are gone.
-struct SharedMessage {
+struct SharedModuleMessage {
   std::shared_ptr<nn::SharedEvent> event;
 };
 
-class SharedActorState : public nn::SharedJobs {
+class SharedModuleActorState : public nn::SharedModuleJobs {
  public:
   static constexpr const char* name = "shared_module_actor";
 
-  explicit SharedActorState(caf::event_based_actor* self) : self_(self) {}
+  explicit SharedModuleActorState(caf::event_based_actor* self) : self_(self) {}
 
   void set_module(base::Executor& executor, std::shared_ptr<nn::OwnedShared> module);
-  void on_message(SharedMessage& message);
+  void on_message(SharedModuleMessage& message);
   const nn::SharedServer& server() const noexcept { return *server_; }
 
   void copy(const nn::Reader& reader, std::shared_ptr<nn::SharedCopy> copy) override;
@@ -45,11 +45,12 @@ class SharedActorState : public nn::SharedJobs {
   std::optional<nn::SharedServer> server_;
 };
 
-using SharedActor = caf::stateful_actor<SharedActorState>;
+using SharedModuleActor = caf::stateful_actor<SharedModuleActorState>;
 
-/// The behaviour of a SharedActor. @param executor  runs the jobs; outlives the actor
-caf::behavior shared_actor(SharedActor* self, base::Executor* executor, std::shared_ptr<nn::OwnedShared> module);
+/// The behaviour of a SharedModuleActor. @param executor  runs the jobs; outlives the actor
+caf::behavior shared_module_actor(SharedModuleActor* self, base::Executor* executor,
+                                  std::shared_ptr<nn::OwnedShared> module);
 
 }  // namespace caftan::actors
 
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(caftan::actors::SharedMessage)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(caftan::actors::SharedModuleMessage)

@@ -1,6 +1,6 @@
 // The actor of a shared module: what happens to the module goes to its SharedServer, jobs run on the module's strand
 // and come back as events, and what its end leaves. What the server decides: tests/unit/nn/shared_server_test.cpp.
-#include "modules/shared_actor.hpp"
+#include "modules/shared_module_actor.hpp"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/full.h>
@@ -16,7 +16,7 @@
 #include "caftan/transport/stepped_executor.hpp"
 #include "exchange_side.hpp"
 
-namespace caftan::actors::shared_actor_test {
+namespace caftan::actors::shared_module_actor_test {
 namespace {
 
 namespace event = nn::shared_event;
@@ -31,13 +31,13 @@ struct Net {
   std::vector<nn::NamedTensor> named_parameters() const { return {{"weight", weight()}}; }
 };
 
-class SharedActorTest : public ::testing::Test {
+class SharedModuleActorTest : public ::testing::Test {
  protected:
-  SharedActorTest() {
+  SharedModuleActorTest() {
     const at::NoGradGuard no_grad;
     weight().fill_(1);
   }
-  ~SharedActorTest() override {
+  ~SharedModuleActorTest() override {
     caf::anon_send_exit(actor_, caf::exit_reason::kill);
     actor_ = nullptr;
     executor_.run();
@@ -48,10 +48,10 @@ class SharedActorTest : public ::testing::Test {
                                        CallSite(std::weak_ptr<rpc::Caller>()))
                      .value();
     weak_ = owned;
-    actor_ = side_.host.spawn(shared_actor, &executor_, std::move(owned));
+    actor_ = side_.host.spawn(shared_module_actor, &executor_, std::move(owned));
   }
   void send(nn::SharedEvent happened) {
-    caf::anon_send(actor_, SharedMessage{std::make_shared<nn::SharedEvent>(std::move(happened))});
+    caf::anon_send(actor_, SharedModuleMessage{std::make_shared<nn::SharedEvent>(std::move(happened))});
   }
   static ContextId context(std::uint32_t trainer) { return {WorkerId{trainer}, Incarnation{1}, 1}; }
   Future<nn::Reading> open(std::uint32_t trainer) {
@@ -80,7 +80,7 @@ class SharedActorTest : public ::testing::Test {
   caf::actor actor_;
 };
 
-TEST_F(SharedActorTest, CM19_JobsRunOnTheStrandOfTheModuleAndStepsOneAfterTheOther) {
+TEST_F(SharedModuleActorTest, CM19_JobsRunOnTheStrandOfTheModuleAndStepsOneAfterTheOther) {
   share({.mode = ConsistencyMode::locked});
   Future<nn::Reading> first = open(0), second = open(1);
   executor_.run();
@@ -99,18 +99,18 @@ TEST_F(SharedActorTest, CM19_JobsRunOnTheStrandOfTheModuleAndStepsOneAfterTheOth
   EXPECT_TRUE(weight().detach().equal(at::full({2}, 0.25)));
 }
 
-TEST_F(SharedActorTest, ACopyOfAWorkerThatHasEndedIsAnError) {
+TEST_F(SharedModuleActorTest, ACopyOfAWorkerThatHasEndedIsAnError) {
   share({.mode = ConsistencyMode::versioned});
   Future<nn::Reading> reading = open(0);
   executor_.run();
   EXPECT_EQ(reading.result().error().code(), Errc::shut_down);
 }
 
-TEST_F(SharedActorTest, ItEndsWithTheLastReferenceToItsControl) {
+TEST_F(SharedModuleActorTest, ItEndsWithTheLastReferenceToItsControl) {
   share({.mode = ConsistencyMode::locked});
   Future<nn::Reading> first = open(0), waits = open(1);
   executor_.run();
-  caf::anon_send(actor_, SharedMessage{});
+  caf::anon_send(actor_, SharedModuleMessage{});
   executor_.run();
   EXPECT_EQ(waits.result().error().code(), Errc::broken_promise);
   EXPECT_TRUE(first.result());
@@ -118,4 +118,4 @@ TEST_F(SharedActorTest, ItEndsWithTheLastReferenceToItsControl) {
 }
 
 }  // namespace
-}  // namespace caftan::actors::shared_actor_test
+}  // namespace caftan::actors::shared_module_actor_test

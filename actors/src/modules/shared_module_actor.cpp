@@ -1,4 +1,4 @@
-#include "modules/shared_actor.hpp"
+#include "modules/shared_module_actor.hpp"
 
 #include <utility>
 
@@ -11,29 +11,30 @@ namespace {
 /// Sends the actor what has happened.
 template <class Event>
 void report(const caf::actor& to, Event event) {
-  caf::anon_send(to, SharedMessage{std::make_shared<nn::SharedEvent>(std::move(event))});
+  caf::anon_send(to, SharedModuleMessage{std::make_shared<nn::SharedEvent>(std::move(event))});
 }
 
 }  // namespace
 
-caf::behavior shared_actor(SharedActor* self, base::Executor* executor, std::shared_ptr<nn::OwnedShared> module) {
+caf::behavior shared_module_actor(SharedModuleActor* self, base::Executor* executor,
+                                  std::shared_ptr<nn::OwnedShared> module) {
   self->state.set_module(*executor, std::move(module));
-  return {[self](SharedMessage& message) { self->state.on_message(message); }};
+  return {[self](SharedModuleMessage& message) { self->state.on_message(message); }};
 }
 
-void SharedActorState::set_module(base::Executor& executor, std::shared_ptr<nn::OwnedShared> module) {
+void SharedModuleActorState::set_module(base::Executor& executor, std::shared_ptr<nn::OwnedShared> module) {
   executor_ = &executor;
   module_ = std::move(module);
   // OwnedShared::make has checked the options.
   server_.emplace(nn::SharedServer::make(module_->options(), module_->module(), module_->readers(), *this).value());
 }
 
-void SharedActorState::on_message(SharedMessage& message) {
+void SharedModuleActorState::on_message(SharedModuleMessage& message) {
   if (!message.event) return self_->quit();
   server_->handle(*message.event);
 }
 
-void SharedActorState::copy(const nn::Reader& reader, std::shared_ptr<nn::SharedCopy> copy) {
+void SharedModuleActorState::copy(const nn::Reader& reader, std::shared_ptr<nn::SharedCopy> copy) {
   executor_->post([module = module_, reader, copy = std::move(copy), &executor = *executor_,
                    self = caf::actor_cast<caf::actor>(self_)] {
     module->copy(copy, executor, [reader, self](Result<std::shared_ptr<nn::SharedCopy>> outcome) {
@@ -42,8 +43,8 @@ void SharedActorState::copy(const nn::Reader& reader, std::shared_ptr<nn::Shared
   });
 }
 
-void SharedActorState::check(const ContextId& context, std::vector<at::Tensor> gradients,
-                             const std::optional<nn::StepRates>& rates) {
+void SharedModuleActorState::check(const ContextId& context, std::vector<at::Tensor> gradients,
+                                   const std::optional<nn::StepRates>& rates) {
   executor_->post(
       [module = module_, context, gradients = std::move(gradients), rates, self = caf::actor_cast<caf::actor>(self_)] {
         module->check(gradients, rates, [context, self](Result<void> outcome) {
@@ -52,7 +53,7 @@ void SharedActorState::check(const ContextId& context, std::vector<at::Tensor> g
       });
 }
 
-void SharedActorState::apply(const nn::StepRecord& step, std::vector<nn::Delivered> delivered) {
+void SharedModuleActorState::apply(const nn::StepRecord& step, std::vector<nn::Delivered> delivered) {
   executor_->post(
       [module = module_, step, delivered = std::move(delivered), self = caf::actor_cast<caf::actor>(self_)] {
         module->apply(step, delivered,
@@ -60,19 +61,19 @@ void SharedActorState::apply(const nn::StepRecord& step, std::vector<nn::Deliver
       });
 }
 
-void SharedActorState::close(const nn::Reader& reader, const nn::SharedCopy& copy) {
+void SharedModuleActorState::close(const nn::Reader& reader, const nn::SharedCopy& copy) {
   copy.door->close(
       [reader, self = caf::actor_cast<caf::actor>(self_)] { report(self, nn::shared_event::Emptied{reader}); });
 }
 
-void SharedActorState::start_timer(std::uint64_t timer) {
+void SharedModuleActorState::start_timer(std::uint64_t timer) {
   const base::Duration delay = *module_->options().consistency.straggler_timeout;
   executor_->post_at(executor_->clock().now() + delay, [timer, self = caf::actor_cast<caf::actor>(self_)] {
     report(self, nn::shared_event::TimePassed{timer});
   });
 }
 
-void SharedActorState::wake_at(base::TimePoint at) {
+void SharedModuleActorState::wake_at(base::TimePoint at) {
   // The time of a call is long: the actor ends before it is over where nothing else keeps it.
   executor_->post_at(at, [at, self = caf::weak_actor_ptr(self_->ctrl())] {
     if (const caf::strong_actor_ptr alive = self.lock()) {
