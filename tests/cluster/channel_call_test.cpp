@@ -39,8 +39,8 @@ class ChannelCall : public ::testing::TestWithParam<ChannelCase> {
   void SetUp() override {
     const std::string kind = GetParam().kind;
     std::vector<WorkerAddress> world{{"a", ""}, {"b", ""}, {"c", ""}};
-    if (kind == "unix") {
-      for (auto& member : world) member.address = "unix:" + (folder_ / member.name);
+    if (kind == "unix" || kind == "shm") {
+      for (auto& member : world) member.address = kind + ":" + (folder_ / member.name);
     }
     for (std::size_t i = 0; i < world.size(); ++i) {
       WorkerOptions options;
@@ -70,9 +70,9 @@ class ChannelCall : public ::testing::TestWithParam<ChannelCase> {
   std::vector<std::unique_ptr<Worker>> workers_;
 };
 INSTANTIATE_TEST_SUITE_P(Kinds, ChannelCall,
-                         ::testing::Values(ChannelCase{"unix", 1}, ChannelCase{"unix", 2}, ChannelCase{"tcp", 1},
-                                           ChannelCase{"tcp", 2}, ChannelCase{"loopback", 1},
-                                           ChannelCase{"loopback", 2}),
+                         ::testing::Values(ChannelCase{"shm", 1}, ChannelCase{"shm", 2}, ChannelCase{"unix", 1},
+                                           ChannelCase{"unix", 2}, ChannelCase{"tcp", 1}, ChannelCase{"tcp", 2},
+                                           ChannelCase{"loopback", 1}, ChannelCase{"loopback", 2}),
                          [](const auto& info) {
                            return std::string(info.param.kind) + std::to_string(info.param.runners);
                          });

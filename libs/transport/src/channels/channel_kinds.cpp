@@ -3,13 +3,14 @@
 #include <utility>
 
 #include "channels/channel_kind.hpp"
+#include "channels/shm/shm_kind.hpp"
 #include "channels/tcp/tcp_kind.hpp"
 #include "channels/unix/unix_kind.hpp"
 
 namespace caftan::transport {
 namespace {
 
-constexpr std::array kKinds{&kUnixKind, &kTcpKind};
+constexpr std::array kKinds{&kShmKind, &kUnixKind, &kTcpKind};
 
 /// Returns the kind of an address, null if no kind has its scheme.
 const ChannelKind* find_kind(const std::string& address) {

@@ -79,7 +79,12 @@ void prepare(int fd) {
   ::setsockopt(fd, IPPROTO_TCP, kTcpRtoMax, &kLongestPause, sizeof kLongestPause);
 }
 
-constexpr SocketKind kSockets{.name = "tcp", .parse = parse, .prepare = prepare, .reuses_address = true};
+MakeChannel offer(PollingExecutor& executor, const HandshakeIoOptions&, bool, net::Introduction&) {
+  return make_sockets(executor, "tcp");
+}
+
+constexpr SocketKind kSockets{
+    .name = "tcp", .offer = offer, .parse = parse, .prepare = prepare, .reuses_address = true};
 
 }  // namespace
 

@@ -2,6 +2,8 @@
 /// with `listen` and `dial`; both end in an `Accepted` for a peer that has proved the cluster's secret.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -16,12 +18,18 @@ struct Accepted {
   net::PeerInfo peer;
   std::shared_ptr<Channel> channel;
   wire::Bytes early;  ///< bytes that arrived behind the handshake; they belong to the session
+  /// Why the channel is not of the kind that the address names; empty if it is.
+  std::string why_not;
 };
 
 struct HandshakeIoOptions {
   base::Duration timeout = std::chrono::seconds(5);  ///< for the whole handshake
   /// How many accepted connections may shake hands at once; a further one is closed immediately.
   std::size_t max_open = 1024;
+  /// Bytes of each ring of a shm channel, at least 4096; part of a page counts as a page.
+  std::size_t ring = 64 * 1024;
+  /// Bytes that all rings of the executor's Workers may take; beyond that, connections get no rings.
+  std::uint64_t rings = 64 << 20;
 };
 
 using HandshakeDone = std::function<void(Result<Accepted>)>;
