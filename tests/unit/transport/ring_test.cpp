@@ -152,6 +152,19 @@ TEST_F(Ring, DP3_TheWritersBellIsRungWhenHalfOfTheRingIsFree) {
   EXPECT_EQ(rings_for_room, 1);
 }
 
+TEST_F(Ring, DP3_ABellThatWasRungForRoomThatIsGoneStaysRungUntilTheNextSleep) {
+  // The reader rings by the writer's counter as it knew that: more may have been written since.
+  ASSERT_EQ(write(make_bytes(kRing, 7)).value(), kRing);
+  ASSERT_TRUE(writer->arm());
+  EXPECT_FALSE(writer->is_rung());
+  EXPECT_EQ(read(kRing / 2).size(), kRing / 2);
+  ASSERT_EQ(write(make_bytes(kRing, 8)).value(), kRing / 2);
+  EXPECT_FALSE(writer->has_room());
+  EXPECT_TRUE(writer->is_rung()) << "a writer that waits for room alone would not look again";
+  EXPECT_EQ(read(kRing).size(), kRing);
+  EXPECT_EQ(rings_for_room, 1) << "the same sleep was answered twice";
+}
+
 TEST_F(Ring, DP3_AWriterDoesNotWaitForRoomThatIsThere) {
   ASSERT_EQ(write(make_bytes(kRing / 2, 7)).value(), kRing / 2);
   EXPECT_FALSE(writer->arm());

@@ -106,6 +106,8 @@ class RingWriter {
     sleeper_.disarm();
     return false;
   }
+  /// Returns whether the reader has answered the sleep that was begun last. Threads: any.
+  bool is_rung() noexcept { return sleeper_.is_rung(); }
   /// Returns whether a writer that waits has to look. Threads: any.
   bool has_room() noexcept { return side_.has_room(); }
   /// Shows the reader that this process lives. Threads: one at a time, also while another one writes.

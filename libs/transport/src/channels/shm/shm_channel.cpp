@@ -88,12 +88,15 @@ class ShmChannel final : public Channel, public Pollable, public std::enable_sha
         break_off();
         return switched.error();
       }
-      if (got->bytes == 0) return read_ring(*in_.load(std::memory_order_relaxed), vectors, count);
     } else if (got->bytes > 0) {
       demand_.note(got->bytes);
       if (got->bytes == bytes_of(vectors, count)) state_.fetch_or(kUnread, std::memory_order_release);
     }
-    post(false, room_came());  // the peer could not ring while these bytes filled the socket
+    // The peer could not ring while these bytes filled the socket, and a switch takes the place of a bell.
+    post(false, room_came());
+    if (got->descriptor >= 0 && got->bytes == 0) {
+      return read_ring(*in_.load(std::memory_order_relaxed), vectors, count);
+    }
     return got->bytes;
   }
 
@@ -208,11 +211,12 @@ class ShmChannel final : public Channel, public Pollable, public std::enable_sha
     if (got == sizeof bytes) rings_left_.store(1, std::memory_order_relaxed);
   }
 
-  /// Returns whether room of the ring is to be reported now.
+  /// Returns whether room of the ring is to be reported now. A bell that was rung is a reason in any case: the reader
+  /// may have rung for room that was taken since it looked, and rings no second time for the same sleep.
   bool room_came() {
     if ((state_.load(std::memory_order_acquire) & kRoomArmed) == 0) return false;
     RingWriter* const out = out_.load(std::memory_order_acquire);
-    return out && (out->has_room() || socket_ended_) && take(kRoomArmed);
+    return out && (out->is_rung() || out->has_room() || socket_ended_) && take(kRoomArmed);
   }
 
   // ---- rings
