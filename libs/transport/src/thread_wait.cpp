@@ -77,12 +77,17 @@ bool ThreadedExecutor::ThreadWait::read_until_notified(ClaimableSource& source, 
   for (;;) {
     if (notified()) return true;
     bool readable = !source.try_sleep();
+    // Looked at in each turn: a peer that sends without end, bytes or bells, must not hold this thread beyond its
+    // deadline. What has arrived is read once more.
+    bool late = readable && deadline != base::kNever && executor_.clock_.now() >= deadline;
     if (!readable) {
       std::uint32_t idle = kIdle;
       const bool sleeps = state_.compare_exchange_strong(idle, kPolling, std::memory_order_acq_rel);
       pollfd fds[2] = {{source.claim_fd(), POLLIN, 0}, {event_fd_, POLLIN, 0}};
-      const int ready = sleeps ? ::poll(fds, 2, poll_timeout(deadline, executor_.clock_.now())) : 0;
+      const int timeout = sleeps ? poll_timeout(deadline, executor_.clock_.now()) : 0;
+      const int ready = sleeps ? ::poll(fds, 2, timeout) : 0;
       readable = fds[0].revents != 0;
+      late = timeout == 0;
       source.wake(readable);
       if (!sleeps) return true;
       std::uint32_t polling = kPolling;
@@ -99,6 +104,7 @@ bool ThreadedExecutor::ThreadWait::read_until_notified(ClaimableSource& source, 
       thread.inside_reading_wait = false;
       executor_.flush_pending();
       if (!more) return notified();
+      if (late) return true;
     }
   }
 }

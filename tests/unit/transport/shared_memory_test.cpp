@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -103,6 +104,20 @@ TEST(SharedMemory, DP2_AnotherKindOfDescriptorIsRefused) {
   const Error error = refusal_of(file);
   EXPECT_EQ(error.code(), Errc::malformed_payload);
   EXPECT_NE(error.text().find("shared memory of the peer"), std::string::npos) << error.text();
+}
+
+TEST(SharedMemory, DP2_AFileOfHugePagesIsRefused) {
+  const int fd = ::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB);
+  if (fd < 0) GTEST_SKIP() << "the kernel has no files of huge pages: " << std::strerror(errno);
+  struct stat status {};
+  ASSERT_EQ(::fstat(fd, &status), 0);
+  const auto size = static_cast<std::size_t>(status.st_blksize);
+  ASSERT_EQ(::ftruncate(fd, static_cast<off_t>(size)), 0);
+  ASSERT_EQ(::fcntl(fd, F_ADD_SEALS, kAllSeals), 0);
+  const auto taken = SharedMemory::take(fd, size, size);
+  ASSERT_FALSE(taken);
+  EXPECT_EQ(taken.error().code(), Errc::malformed_payload);
+  EXPECT_NE(taken.error().text().find("huge pages"), std::string::npos) << taken.error().text();
 }
 
 std::set<std::string> names_in(const char* folder) {

@@ -168,6 +168,36 @@ TEST_F(Accepting, DP2_TwoDescriptorsAtOnceAreRefusedAndClosed) {
   }
 }
 
+TEST_F(Accepting, WithoutADescriptorForThePeersMemoryTheErrorSaysSo) {
+  send_memory();
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{3, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const auto got = read();
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_FALSE(got);
+  EXPECT_EQ(got.error().code(), Errc::limit_exceeded);
+  EXPECT_NE(got.error().text().find("no descriptor left"), std::string::npos) << got.error().text();
+}
+
+TEST_F(Accepting, DP8_MemoryWhoseRingsAreNoWholePagesIsRefused) {
+  for (const std::size_t more : {std::size_t{1}, kRing}) {
+    int fds[2];
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
+    const auto channel = make_shm_channel(executor_, fds[1], {.ring = 4 * kRing}, {});
+    channel->start([](bool, bool) {});
+    ASSERT_EQ(send_descriptor(fds[0], SharedMemory::make(two_rings(kRing) + more)->fd()), Sent::yes);
+    std::byte byte{};
+    const iovec vector{&byte, 1};
+    const auto got = channel->read(&vector, 1);
+    ASSERT_FALSE(got) << more;
+    EXPECT_EQ(got.error().code(), Errc::malformed_payload);
+    channel->close();
+    ::close(fds[0]);
+  }
+}
+
 TEST_F(Accepting, DP2_AWrongCounterEndsTheStreamForBothSides) {
   send_memory();
   write("x");
@@ -221,6 +251,32 @@ TEST_F(Accepting, APeerThatRingsWithoutEndIsNoStream) {
   }
   write("still there");
   EXPECT_EQ(read().value(), "still there");
+}
+
+TEST_F(Accepting, DP3_ABellForWhichTheSocketHadNoRoomIsRungWithTheNextBeat) {
+  send_memory();
+  write("x");
+  EXPECT_EQ(read().value(), "x");
+  // A peer that reads the ring, and takes no bells away.
+  constexpr std::uint64_t kSleeps = 100'000;  // more bells than a socket takes
+  for (std::uint64_t sleeps = 1; sleeps <= kSleeps; ++sleeps) {
+    back_->store(RingWord::bytes_bell, (sleeps << bell::kStateBits) | bell::kAsleep);
+    ASSERT_EQ(answer("x").value(), 1U);
+    back_->store(RingWord::head, sleeps);
+  }
+  const auto take_bells = [this] {
+    char bytes[1024];
+    std::size_t taken = 0;
+    for (ssize_t got = 0; (got = ::recv(peer_, bytes, sizeof bytes, 0)) > 0;) taken += static_cast<std::size_t>(got);
+    return taken;
+  };
+  const std::size_t taken = take_bells();
+  EXPECT_GT(taken, 1U);
+  ASSERT_LT(taken, kSleeps) << "the socket took all bells";
+  EXPECT_TRUE(channel_->beat());
+  EXPECT_EQ(take_bells(), 1U);
+  EXPECT_TRUE(channel_->beat());
+  EXPECT_EQ(take_bells(), 0U) << "the bell was rung once more";
 }
 
 TEST_F(Accepting, DP3_NoSleepBeginsWhereThereIsSomethingToRead) {

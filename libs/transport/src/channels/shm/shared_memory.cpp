@@ -1,8 +1,10 @@
 #include "channels/shm/shared_memory.hpp"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -76,6 +78,9 @@ Result<SharedMemory> SharedMemory::take(int fd, std::size_t least, std::size_t m
   if ((seals & kSeals) != kSeals) return refused("a file that is not sealed");
   struct stat status {};
   if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) return refused("a descriptor of another kind");
+  // A file of huge pages can be sealed, too. If the peer punched a hole into it, touching that could raise SIGBUS.
+  struct statfs system {};
+  if (::fstatfs(fd, &system) != 0 || system.f_type != TMPFS_MAGIC) return refused("a file of huge pages");
   const auto size = static_cast<std::uint64_t>(status.st_size);
   if (size < least || size > most) {
     return refused("a file of " + std::to_string(size) + " bytes, not " + std::to_string(least) +

@@ -21,7 +21,8 @@
 namespace caftan::transport {
 namespace {
 
-constexpr int kRingsLeft = 32;  // bytes of bells that runners leave in the socket
+constexpr int kRingsLeft = 32;            // bytes of bells that runners leave in the socket
+constexpr std::size_t kMostRings = 4096;  // of them that are taken away at once
 
 std::size_t bytes_of(const iovec* vectors, int count) {
   std::size_t bytes = 0;
@@ -54,7 +55,7 @@ class ShmChannel final : public Channel, public Pollable, public std::enable_sha
     const std::uint32_t events = (listens ? EPOLLIN | EPOLLRDHUP : 0U) | (write && !out ? EPOLLOUT : 0U) | EPOLLET;
     const bool changed = std::exchange(events_, events) != events;
     const std::uint32_t wanted = (read ? kReadArmed : 0) | (write && out ? kRoomArmed : 0);
-    const std::uint32_t before = state_.exchange(wanted, std::memory_order_acq_rel);
+    const std::uint32_t before = state_.exchange(wanted);
     const bool unread = read && !in && (before & (kUnread | kEnded)) != 0;
     // Bells that lie in the socket are reported once more when the events change, so they are taken away first.
     const bool has_bytes = read && in && !begin_sleep(*in, changed ? 0 : kRingsLeft);
@@ -67,7 +68,7 @@ class ShmChannel final : public Channel, public Pollable, public std::enable_sha
     if (closed_.load(std::memory_order_acquire)) return;
     const bool hung_up = (events & (EPOLLHUP | EPOLLERR)) != 0;
     const bool ended = hung_up || (events & EPOLLRDHUP) != 0;
-    if (ended) socket_ended_.store(true, std::memory_order_release);
+    if (ended) socket_ended_ = true;
     bool readable = false;
     if (ended || (events & EPOLLIN) != 0) {
       RingReader* const in = in_.load(std::memory_order_acquire);
@@ -130,8 +131,10 @@ class ShmChannel final : public Channel, public Pollable, public std::enable_sha
 
   bool beat() override {
     RingWriter* const out = out_.load(std::memory_order_acquire);
-    if (out) out->beat();
-    return out != nullptr;
+    if (!out) return false;
+    out->beat();
+    if (is_ring_due_.exchange(false)) ring();
+    return true;
   }
 
   std::uint64_t beats() const override {
@@ -186,7 +189,7 @@ class ShmChannel final : public Channel, public Pollable, public std::enable_sha
   /// while: taking them away is a system call.
   bool on_ring(RingReader& in) {
     rings_left_.fetch_add(1, std::memory_order_relaxed);
-    if ((state_.load(std::memory_order_acquire) & kReadArmed) == 0) return false;
+    if ((state_ & kReadArmed) == 0) return false;
     return (in.is_rung() || in.has_bytes() || socket_ended_) && take(kReadArmed);
   }
 
@@ -198,23 +201,23 @@ class ShmChannel final : public Channel, public Pollable, public std::enable_sha
       if (rings > leave) take_rings();
     });
     post(false, room_came());  // its bell may be among those that were taken away
-    return asleep && !socket_ended_.load(std::memory_order_acquire);
+    return asleep && !socket_ended_;
   }
 
   /// Takes bells out of the socket: they have no content, and all that they may be about is looked at afterwards.
   void take_rings() {
     rings_left_.store(0, std::memory_order_relaxed);
-    char bytes[256];
+    char bytes[kMostRings];
     const ssize_t got = ::recv(fd_, bytes, sizeof bytes, MSG_DONTWAIT);
     const bool none = got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
-    if (got <= 0 && !none) socket_ended_.store(true, std::memory_order_release);
+    if (got <= 0 && !none) socket_ended_ = true;
     if (got == sizeof bytes) rings_left_.store(1, std::memory_order_relaxed);
   }
 
   /// Returns whether room of the ring is to be reported now. A bell that was rung is a reason in any case: the reader
   /// may have rung for room that was taken since it looked, and rings no second time for the same sleep.
   bool room_came() {
-    if ((state_.load(std::memory_order_acquire) & kRoomArmed) == 0) return false;
+    if ((state_ & kRoomArmed) == 0) return false;
     RingWriter* const out = out_.load(std::memory_order_acquire);
     return out && (out->is_rung() || out->has_room() || socket_ended_) && take(kRoomArmed);
   }
@@ -223,8 +226,10 @@ class ShmChannel final : public Channel, public Pollable, public std::enable_sha
 
   void ring() {
     const char bell = 0;
-    // A socket that is full has bells that the peer has not taken away yet; it looks at everything when it does.
-    (void)::send(fd_, &bell, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t sent = ::send(fd_, &bell, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    // A socket that is full has bells that the peer has not taken away yet. If it has looked at all that these were
+    // about, nothing wakes it: so this bell is rung again with the next beat.
+    if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) is_ring_due_ = true;
   }
 
   /// Reports room to the peer's writer. As long as this side has not switched, a byte on the socket would be one of the
@@ -238,7 +243,7 @@ class ShmChannel final : public Channel, public Pollable, public std::enable_sha
 
   Result<std::size_t> read_ring(RingReader& in, const iovec* vectors, int count) {
     // Looked at first: what was written before the socket's end is read before the stream ends.
-    const bool ended = socket_ended_.load(std::memory_order_acquire);
+    const bool ended = socket_ended_;
     auto got = in.read(vectors, count, [this] { ring_for_room(); });
     if (!got) {
       break_off();
@@ -249,7 +254,7 @@ class ShmChannel final : public Channel, public Pollable, public std::enable_sha
   }
 
   Result<std::size_t> write_ring(RingWriter& out, const iovec* vectors, int count) {
-    if (socket_ended_.load(std::memory_order_acquire)) return end_of_stream();
+    if (socket_ended_) return end_of_stream();
     auto put = out.write(vectors, count, [this] { ring(); });
     if (!put) break_off();  // the thread that reads finds the end of the stream
     return put;
@@ -301,7 +306,7 @@ class ShmChannel final : public Channel, public Pollable, public std::enable_sha
     } else {
       auto taken = SharedMemory::take(descriptor, two_rings(kSmallestRing), two_rings(options_.ring));
       if (!taken) return taken.error();
-      if ((taken->size() / 2) % kRingHeader != 0) {
+      if (taken->size() % (2 * kRingHeader) != 0) {
         return Error(Errc::malformed_payload, "shared memory of the peer: rings that are no whole pages");
       }
       memory_ = std::make_shared<SharedMemory>(*std::move(taken));
@@ -319,11 +324,14 @@ class ShmChannel final : public Channel, public Pollable, public std::enable_sha
   Ready ready_;
   bool watched_ = false;
   std::uint32_t events_ = 0;  // the events that the kernel was asked for; written by `arm`
+  // These two are read and written in one order for all threads: `arm` sets what is armed and then looks for the end,
+  // `on_ready` sets the end and then looks at what is armed, and one of the two must find what the other has set.
   std::atomic<std::uint32_t> state_{0};
-  std::atomic<bool> closed_{false};
   std::atomic<bool> socket_ended_{false};  // the peer writes nothing more, neither bytes nor bells
-  std::atomic<int> rings_left_{0};         // about how many bells lie in the socket
-  std::atomic<bool> refused_{false};       // there is no memory for rings
+  std::atomic<bool> closed_{false};
+  std::atomic<int> rings_left_{0};        // about how many bells lie in the socket
+  std::atomic<bool> is_ring_due_{false};  // the socket was full when the peer's bell was to be rung
+  std::atomic<bool> refused_{false};      // there is no memory for rings
   RingDemand demand_;
 
   base::Mutex socket_mutex_;  // held while bytes of the stream are written to the socket, and by switches

@@ -58,7 +58,11 @@ Result<SocketRead> read_socket(int fd, const iovec* vectors, int count) {
   }
   std::size_t descriptors = 0;
   const int descriptor = take_descriptors(message, descriptors);
-  if (descriptors > 1 || (message.msg_flags & MSG_CTRUNC) != 0) {
+  const bool cut = (message.msg_flags & MSG_CTRUNC) != 0;
+  if (cut && descriptors == 0) {
+    return Error(Errc::limit_exceeded, "this process has no descriptor left for the memory that the peer sent");
+  }
+  if (descriptors > 1 || cut) {
     if (descriptor >= 0) ::close(descriptor);
     return Error(Errc::malformed_payload, "the peer sent more than one descriptor at once");
   }
@@ -84,7 +88,8 @@ Sent send_descriptor(int fd, int descriptor) {
   for (;;) {
     if (::sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == 1) return Sent::yes;
     if (errno == EINTR) continue;
-    return errno == EAGAIN || errno == EWOULDBLOCK ? Sent::full : Sent::refused;
+    // Too many references: this user has as many descriptors under way in sockets as the kernel allows for now.
+    return errno == EAGAIN || errno == EWOULDBLOCK || errno == ETOOMANYREFS ? Sent::full : Sent::refused;
   }
 }
 

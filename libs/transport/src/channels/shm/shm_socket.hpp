@@ -15,11 +15,11 @@ struct SocketRead {
 };
 
 /// Reads from a Unix-domain socket on which descriptors may come. Errors: peer_down (the end of the stream),
-/// malformed_payload (more than one descriptor at once).
+/// malformed_payload (more than one descriptor at once), limit_exceeded (no descriptor is left for the one that came).
 Result<SocketRead> read_socket(int fd, const iovec* vectors, int count);
 
 enum class Sent { yes, full, refused };
-/// Sends one byte with a descriptor; `full` if the socket takes no byte now.
+/// Sends one byte with a descriptor; `full` if the socket takes no byte, or the kernel no descriptor, now.
 Sent send_descriptor(int fd, int descriptor);
 
 /// Returns nothing if the process at the other end of a Unix-domain socket has the same user as this one. Errors:
