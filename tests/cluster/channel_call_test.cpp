@@ -122,6 +122,18 @@ TEST_P(ChannelCall, LargeTensorsArriveWhole) {
   EXPECT_TRUE(workers_[0]->rpc_sync<&echo>("b", t).equal(t));
 }
 
+// Each echo fills a ring many times both ways, so each side waits for room while it has bytes to read.
+TEST_P(ChannelCall, DP3_EchoesOfOneMebibyteFromBothSidesAllComeBack) {
+  const at::Tensor t = at::rand({256 * 1024});
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(workers_[0]->rpc_sync<&echo>("b", t).equal(t)) << i;
+  for (int i = 0; i < 50; ++i) {
+    Future<at::Tensor> forth = workers_[0]->rpc_async<&echo>("b", t);
+    Future<at::Tensor> back = workers_[1]->rpc_async<&echo>("a", t);
+    ASSERT_TRUE(back.get().equal(t)) << i;
+    ASSERT_TRUE(forth.get().equal(t)) << i;
+  }
+}
+
 TEST_P(ChannelCall, NestedBlockingCallsFinishWithOneRunner) {
   EXPECT_EQ(workers_[0]->rpc_sync<&bounce>("b", "a", 12), 12);
 }
