@@ -396,7 +396,7 @@ TEST(ShmKind, DP8_BeyondItsLimitASideOffersNoRingsAndBothSayWhy) {
   const test::Folder folder;
   const auto ends = connect(executor, "shm:" + (folder / "a"), "shm:" + (folder / "a"), {.rings = 1000}, {});
   for (const Accepted& end : ends) EXPECT_STREQ(end.channel->kind(), "unix");
-  EXPECT_EQ(ends[0].why_not, "the rings of this process have all the memory that they may take");
+  EXPECT_EQ(ends[0].why_not, "limits.shared_memory has no room for more rings");
   EXPECT_EQ(ends[1].why_not, "worker0 does not offer shared memory");
   for (const Accepted& end : ends) end.channel->close();
 }

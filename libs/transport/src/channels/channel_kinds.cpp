@@ -32,6 +32,11 @@ Result<void> check_address(const std::string& address) {
   return kind ? kind->check_address(address) : Result<void>(no_address(address));
 }
 
+Result<void> check_machine(const std::string& name) {
+  const ChannelKind* const kind = find_kind(name + ":");
+  return kind ? kind->check_machine() : Result<void>(no_address(name));
+}
+
 bool is_dialable(const std::string& address) {
   const ChannelKind* const kind = find_kind(address);
   return kind && kind->is_dialable(address);

@@ -110,4 +110,9 @@ bool SharedMemory::is_same(int fd) const noexcept {
   return ::fstat(fd, &status) == 0 && status.st_dev == device_ && status.st_ino == node_;
 }
 
+Result<void> check_shared_memory() {
+  const auto made = SharedMemory::make(static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)));
+  return made ? Result<void>() : Result<void>(made.error());
+}
+
 }  // namespace caftan::transport

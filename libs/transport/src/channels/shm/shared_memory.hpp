@@ -43,4 +43,7 @@ class SharedMemory {
   ino_t node_ = 0;
 };
 
+/// Returns why this machine has no shared memory of this kind, for plans and logs. Errors: unsupported, limit_exceeded.
+Result<void> check_shared_memory();
+
 }  // namespace caftan::transport

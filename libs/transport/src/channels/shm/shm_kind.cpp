@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "channels/shm/ring.hpp"
+#include "channels/shm/shared_memory.hpp"
 #include "channels/shm/shm_channel.hpp"
 #include "channels/shm/shm_socket.hpp"
 #include "channels/socket/socket_endpoint.hpp"
@@ -28,7 +29,7 @@ struct Offer {
 
 /// Returns why there are no rings, empty if there are.
 std::string why_no_rings(const std::shared_ptr<Offer>& offer, const net::PeerInfo& peer, int fd) {
-  if (!offer) return "the rings of this process have all the memory that they may take";
+  if (!offer) return "limits.shared_memory has no room for more rings";
   if ((peer.agreed_features & net::kSharesMemory) == 0 || peer.ring < kSmallestRing) {
     return peer.name + " does not offer shared memory";
   }
@@ -66,6 +67,7 @@ constexpr SocketKind kShmSockets{
 constinit const ChannelKind kShmKind{.scheme = kShmScheme,
                                      .form = "shm:/path",
                                      .check_address = check_shm,
+                                     .check_machine = check_shared_memory,
                                      .is_dialable = is_always_dialable,
                                      .is_beyond_loopback = is_never_beyond,
                                      .listen = listen_with<kShmSockets>,

@@ -91,6 +91,7 @@ constexpr SocketKind kSockets{
 constinit const ChannelKind kTcpKind{.scheme = kScheme,
                                      .form = "tcp:host:port",
                                      .check_address = check,
+                                     .check_machine = [] { return Result<void>(); },
                                      .is_dialable = has_port,
                                      .is_beyond_loopback = is_beyond,
                                      .listen = listen_with<kSockets>,

@@ -57,6 +57,7 @@ void prepare_unix_socket(int fd) {
 constinit const ChannelKind kUnixKind{.scheme = kUnixScheme,
                                       .form = "unix:/path",
                                       .check_address = check_unix,
+                                      .check_machine = [] { return Result<void>(); },
                                       .is_dialable = always,
                                       .is_beyond_loopback = never,
                                       .listen = listen_with<kUnixSockets>,

@@ -66,6 +66,10 @@ void dial(PollingExecutor& executor, const std::string& address, net::HandshakeO
 /// 107 bytes, a port above 65535); the text names the address and the forms there are.
 Result<void> check_address(const std::string& address);
 
+/// Checks whether this machine has channels of the kind of that name, as in Channel::kind. Errors: unsupported and
+/// limit_exceeded (with the reason), invalid_config (no such kind).
+Result<void> check_machine(const std::string& name);
+
 /// Returns whether an address that has the right form leads anywhere: it is not empty, and its TCP port is not 0.
 bool is_dialable(const std::string& address);
 
