@@ -264,9 +264,9 @@ int serve_until_end(const std::string& kind, const ParentLink& parent) {
 int run_two_processes(const std::string& kind) {
   PeerProcess peer([&](const ParentLink& parent) { return serve_until_end(kind, parent); });
   const test::Folder folder;
-  const bool is_unix = kind == "unix";
-  const std::string caller_at = is_unix ? "unix:" + (folder / "caller") : "tcp:127.0.0.1:0";
-  const std::string echo_at = is_unix ? "unix:" + (folder / "echo") : "tcp:127.0.0.1:0";
+  const bool is_path = kind != "tcp";
+  const std::string caller_at = is_path ? kind + ":" + (folder / "caller") : "tcp:127.0.0.1:0";
+  const std::string echo_at = is_path ? kind + ":" + (folder / "echo") : "tcp:127.0.0.1:0";
   // The system chooses the port, so the peer gets the address once this worker listens.
   const auto worker =
       value_or_exit(Worker::launch(make_options("caller", caller_at, echo_at), make_registry()), "launch");
@@ -321,8 +321,8 @@ int run_loopback() {
 
 int main(int argc, char** argv) {
   const std::string kind = argc == 2 ? argv[1] : "";
-  if (kind == "unix" || kind == "tcp") return caftan::bench::run_two_processes(kind);
+  if (kind == "shm" || kind == "unix" || kind == "tcp") return caftan::bench::run_two_processes(kind);
   if (kind == "loopback") return caftan::bench::run_loopback();
-  std::fprintf(stderr, "usage: caftan_bench unix | tcp | loopback\n");
+  std::fprintf(stderr, "usage: caftan_bench shm | unix | tcp | loopback\n");
   return 2;
 }

@@ -1,11 +1,15 @@
 // The floor: what the kernel and the memory of this machine allow, without any framework. One process echoes, the
 // other measures, over a blocking socket or over shared memory with a futex. A message is a 64-byte head and the
-// tensor's bytes; both ends take a message in whole before they answer, as a call has to.
+// tensor's bytes; both ends take a message in whole before they answer, as a call has to. With "bells" the message lies
+// in shared memory, and what wakes the other end is a byte on a Unix socket, an eventfd or a futex.
 //
-//   raw_floor unix | tcp | futex | memcpy
+//   raw_floor unix | tcp | futex | memcpy | bells
 #include <linux/futex.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -17,7 +21,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "measure.hpp"
@@ -213,6 +221,197 @@ int run_futex() {
   return code;
 }
 
+// ---- bells
+
+/// One end of a bell: rings the other end, and sleeps until that one rings.
+struct BellEnd {
+  std::function<void()> ring;
+  std::function<void()> wait;
+};
+
+/// Sleeps until `bell` or `own` can be read, as a caller does that claimed its session: a notification of its own
+/// process must wake it, too.
+void poll_bell(int bell, int own) {
+  pollfd fds[2] = {{bell, POLLIN, 0}, {own, POLLIN, 0}};
+  while (poll(fds, 2, -1) < 0 && errno == EINTR) {
+  }
+}
+
+int event_fd() {
+  const int fd = eventfd(0, EFD_NONBLOCK);
+  if (fd < 0) fail("raw_floor: eventfd");
+  return fd;
+}
+
+std::array<BellEnd, 2> socket_bell() {
+  std::array<int, 2> pair{};
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair.data()) != 0) fail("raw_floor: socketpair");
+  const auto end = [](int fd, int own) {
+    return BellEnd{[fd] {
+                     const char byte = 1;
+                     // A full socket has rings that the other end did not have to sleep for.
+                     if (send(fd, &byte, 1, MSG_NOSIGNAL) != 1 && errno != EAGAIN) fail("raw_floor: bell");
+                   },
+                   [fd, own] {
+                     char bytes[64];
+                     for (;;) {
+                       poll_bell(fd, own);
+                       if (recv(fd, bytes, sizeof bytes, 0) > 0) return;
+                     }
+                   }};
+  };
+  return {end(pair[0], event_fd()), end(pair[1], event_fd())};
+}
+
+std::array<BellEnd, 2> eventfd_bell() {
+  const std::array<int, 2> bells{event_fd(), event_fd()};
+  const auto end = [](int theirs, int ours, int own) {
+    return BellEnd{[theirs] {
+                     const std::uint64_t one = 1;
+                     if (write(theirs, &one, sizeof one) != sizeof one) fail("raw_floor: bell");
+                   },
+                   [ours, own] {
+                     std::uint64_t count = 0;
+                     for (;;) {
+                       poll_bell(ours, own);
+                       if (read(ours, &count, sizeof count) > 0) return;
+                     }
+                   }};
+  };
+  return {end(bells[1], bells[0], event_fd()), end(bells[0], bells[1], event_fd())};
+}
+
+/// What both processes of a bell share.
+struct BellTurn {
+  alignas(64) std::atomic<std::uint32_t> request{0};  // counts what the measuring process has sent
+  alignas(64) std::atomic<std::uint32_t> reply{0};
+  std::atomic<int> peer_core{-1};
+  std::atomic<bool> ended{false};
+  std::array<char, kHeadBytes> message{};
+};
+
+std::array<BellEnd, 2> futex_bell(BellTurn* turn) {
+  const auto ring = [](std::atomic<std::uint32_t>& word) {
+    syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAKE, 1, nullptr, nullptr, 0);
+  };
+  // The word that was rung last, as the sleeper knows it; each end has its own.
+  const auto end = [ring](std::atomic<std::uint32_t>& theirs, std::atomic<std::uint32_t>& ours) {
+    return BellEnd{[ring, &theirs] { ring(theirs); },
+                   [&ours, seen = std::uint32_t{0}]() mutable {
+                     futex_wait_while(ours, seen);
+                     seen = ours.load();
+                   }};
+  };
+  return {end(turn->request, turn->reply), end(turn->reply, turn->request)};
+}
+
+/// A bell, its peer process, which answers each ring with one of its own, and the calls over it.
+class BellCaller {
+ public:
+  explicit BellCaller(const std::function<std::array<BellEnd, 2>(BellTurn*)>& make) {
+    void* memory = mmap(nullptr, sizeof(BellTurn), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) fail("raw_floor: mmap");
+    turn_ = new (memory) BellTurn;
+    auto ends = make(turn_);
+    end_ = std::move(ends[0]);
+    peer_ = std::make_unique<PeerProcess>([this, end = std::move(ends[1])](const ParentLink&) {
+      std::array<char, kHeadBytes> copy{};
+      for (std::uint32_t seen = 0;; ++seen) {
+        while (turn_->request.load(std::memory_order_acquire) == seen) end.wait();
+        if (turn_->ended.load()) return 0;
+        copy = turn_->message;
+        turn_->message = copy;
+        turn_->peer_core.store(sched_getcpu(), std::memory_order_relaxed);
+        turn_->reply.store(seen + 1, std::memory_order_release);
+        end.ring();
+      }
+    });
+    sched_getaffinity(0, sizeof all_, &all_);
+  }
+  ~BellCaller() {
+    turn_->ended.store(true);
+    turn_->request.fetch_add(1);
+    end_.ring();
+  }
+
+  pid_t pid() const { return peer_->pid(); }
+
+  /// Where the scheduler may run the two ends.
+  enum class Place { free, same, apart };
+
+  Line measure(const Rig& rig, const Request& request, Place place) {
+    pin(place);
+    cores_.clear();
+    Line line = rig.sync(request, [this] { call(); });
+    pin(Place::free);
+    std::uint64_t calls = 0;
+    for (const auto& [cores, count] : cores_) calls += count;
+    std::string json;
+    for (const auto& [cores, count] : cores_) {
+      char text[64];
+      std::snprintf(text, sizeof text, "%s\"%d-%d\":%.3f", json.empty() ? "" : ",", cores.first, cores.second,
+                    static_cast<double>(count) / static_cast<double>(calls));
+      json += text;
+    }
+    return line.add_json("cores", "{" + json + "}");
+  }
+
+ private:
+  void call() {
+    std::array<char, kHeadBytes> message{};
+    message.fill(static_cast<char>(calls_));
+    turn_->message = message;
+    turn_->request.store(++calls_, std::memory_order_release);
+    end_.ring();
+    while (turn_->reply.load(std::memory_order_acquire) != calls_) end_.wait();
+    ++cores_[{sched_getcpu(), turn_->peer_core.load(std::memory_order_relaxed)}];
+  }
+
+  /// Pins both ends to the first core, or to the first two, or lets them go.
+  void pin(Place place) {
+    std::vector<int> cores;
+    for (int core = 0; core < CPU_SETSIZE && cores.size() < 2; ++core) {
+      if (CPU_ISSET(core, &all_)) cores.push_back(core);
+    }
+    cpu_set_t own = all_;
+    cpu_set_t peers = all_;
+    if (place != Place::free) {
+      CPU_ZERO(&own);
+      CPU_SET(cores.front(), &own);
+      CPU_ZERO(&peers);
+      CPU_SET(place == Place::same ? cores.front() : cores.back(), &peers);
+    }
+    if (sched_setaffinity(0, sizeof own, &own) != 0) fail("raw_floor: affinity");
+    if (sched_setaffinity(peer_->pid(), sizeof peers, &peers) != 0) fail("raw_floor: affinity");
+  }
+
+  BellTurn* turn_ = nullptr;
+  BellEnd end_;
+  std::unique_ptr<PeerProcess> peer_;
+  std::uint32_t calls_ = 0;
+  cpu_set_t all_{};
+  std::map<std::pair<int, int>, std::uint64_t> cores_;  // {own core, the peer's} of each reply
+};
+
+int run_bells() {
+  BellCaller socket([](BellTurn*) { return socket_bell(); });
+  BellCaller eventfd([](BellTurn*) { return eventfd_bell(); });
+  BellCaller futex([](BellTurn* turn) { return futex_bell(turn); });
+  const Rig rig("raw bells", {socket.pid(), eventfd.pid(), futex.pid()});
+  std::map<std::string, Measure> measures;
+  const std::pair<std::string, BellCaller*> bells[] = {{"socket", &socket}, {"eventfd", &eventfd}, {"futex", &futex}};
+  const std::pair<std::string, BellCaller::Place> places[] = {
+      {"", BellCaller::Place::free}, {"_same", BellCaller::Place::same}, {"_apart", BellCaller::Place::apart}};
+  for (const auto& [name, bell] : bells) {
+    for (const auto& [suffix, place] : places) {
+      measures[name + suffix] = [&rig, bell = bell, place = place](const Request& request) {
+        return bell->measure(rig, request, place);
+      };
+    }
+  }
+  return rig.serve(measures);
+}
+
 int run_memcpy() {
   const Rig rig("raw memcpy", {});
   return rig.serve({{"copy", [&](const Request& request) {
@@ -244,6 +443,7 @@ int main(int argc, char** argv) {
   if (kind == "unix" || kind == "tcp") return caftan::bench::run_socket(kind);
   if (kind == "futex") return caftan::bench::run_futex();
   if (kind == "memcpy") return caftan::bench::run_memcpy();
-  std::fprintf(stderr, "usage: raw_floor unix | tcp | futex | memcpy\n");
+  if (kind == "bells") return caftan::bench::run_bells();
+  std::fprintf(stderr, "usage: raw_floor unix | tcp | futex | memcpy | bells\n");
   return 2;
 }

@@ -23,8 +23,8 @@ from targets import target_rows
 
 MIB = 262_144  # float32 elements in 1 MiB
 
-CALLERS = ("raw unix", "caftan unix", "reference default", "zeromq ipc", "raw tcp", "caftan tcp", "reference shm",
-           "zeromq tcp", "caftan loopback", "raw futex")
+CALLERS = ("raw unix", "caftan shm", "caftan unix", "reference default", "zeromq ipc", "raw tcp", "caftan tcp",
+           "reference shm", "zeromq tcp", "caftan loopback", "raw futex")
 PAUSES = {"0": "", "30 us": " think_us=30", "1 ms": " think_us=1000", "1 ms asleep": " think_us=1000 rest=sleep"}
 
 
@@ -61,7 +61,7 @@ def make_sides(folder):
     sides += [Side(f"zeromq {kind}", [program("zeromq_floor"), kind]) for kind in ("ipc", "tcp")]
     sides += [Side(f"reference {kind}", [program("reference_agent"), kind], spins_when_idle=True)
               for kind in ("default", "shm")]
-    sides += [Side(f"caftan {kind}", [program("caftan_bench"), kind]) for kind in ("unix", "tcp", "loopback")]
+    sides += [Side(f"caftan {kind}", [program("caftan_bench"), kind]) for kind in ("shm", "unix", "tcp", "loopback")]
     sides.append(Side("caftan start", [program("start_bench")]))
     order = {name: place for place, name in enumerate(CALLERS)}
     return sorted(sides, key=lambda side: order.get(side.name, len(order)))

@@ -59,8 +59,8 @@ class BusyWorker : public ::testing::TestWithParam<const char*> {
     gate.close();
     std::vector<WorkerAddress> world;
     for (const std::string name : {"a", "b", "c"}) {
-      const bool is_unix = GetParam() == std::string("unix");
-      world.push_back({name, is_unix ? "unix:" + (folder_ / name) : name == "a" ? "tcp:127.0.0.1:0" : ""});
+      const std::string kind = GetParam();
+      world.push_back({name, kind != "tcp" ? kind + ":" + (folder_ / name) : name == "a" ? "tcp:127.0.0.1:0" : ""});
     }
     for (const std::string name : {"a", "b", "c"}) {
       WorkerOptions options;
@@ -110,7 +110,7 @@ class BusyWorker : public ::testing::TestWithParam<const char*> {
   std::string lost_;
   std::vector<std::unique_ptr<Worker>> workers_;
 };
-INSTANTIATE_TEST_SUITE_P(Kinds, BusyWorker, ::testing::Values("unix", "tcp"),
+INSTANTIATE_TEST_SUITE_P(Kinds, BusyWorker, ::testing::Values("shm", "unix", "tcp"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST_P(BusyWorker, T1_SE31_WhoseRunnersAllComputeIsNotLost) {

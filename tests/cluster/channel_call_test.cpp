@@ -39,8 +39,8 @@ class ChannelCall : public ::testing::TestWithParam<ChannelCase> {
   void SetUp() override {
     const std::string kind = GetParam().kind;
     std::vector<WorkerAddress> world{{"a", ""}, {"b", ""}, {"c", ""}};
-    if (kind == "unix") {
-      for (auto& member : world) member.address = "unix:" + (folder_ / member.name);
+    if (kind == "unix" || kind == "shm") {
+      for (auto& member : world) member.address = kind + ":" + (folder_ / member.name);
     }
     for (std::size_t i = 0; i < world.size(); ++i) {
       WorkerOptions options;
@@ -70,9 +70,9 @@ class ChannelCall : public ::testing::TestWithParam<ChannelCase> {
   std::vector<std::unique_ptr<Worker>> workers_;
 };
 INSTANTIATE_TEST_SUITE_P(Kinds, ChannelCall,
-                         ::testing::Values(ChannelCase{"unix", 1}, ChannelCase{"unix", 2}, ChannelCase{"tcp", 1},
-                                           ChannelCase{"tcp", 2}, ChannelCase{"loopback", 1},
-                                           ChannelCase{"loopback", 2}),
+                         ::testing::Values(ChannelCase{"shm", 1}, ChannelCase{"shm", 2}, ChannelCase{"unix", 1},
+                                           ChannelCase{"unix", 2}, ChannelCase{"tcp", 1}, ChannelCase{"tcp", 2},
+                                           ChannelCase{"loopback", 1}, ChannelCase{"loopback", 2}),
                          [](const auto& info) {
                            return std::string(info.param.kind) + std::to_string(info.param.runners);
                          });
@@ -120,6 +120,18 @@ TEST_P(ChannelCall, AnswersComeToAThreadThatWaitsElsewhere) {
 TEST_P(ChannelCall, LargeTensorsArriveWhole) {
   const at::Tensor t = at::rand({4 * 1024 * 1024});
   EXPECT_TRUE(workers_[0]->rpc_sync<&echo>("b", t).equal(t));
+}
+
+// Each echo fills a ring many times both ways, so each side waits for room while it has bytes to read.
+TEST_P(ChannelCall, DP3_EchoesOfOneMebibyteFromBothSidesAllComeBack) {
+  const at::Tensor t = at::rand({256 * 1024});
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(workers_[0]->rpc_sync<&echo>("b", t).equal(t)) << i;
+  for (int i = 0; i < 50; ++i) {
+    Future<at::Tensor> forth = workers_[0]->rpc_async<&echo>("b", t);
+    Future<at::Tensor> back = workers_[1]->rpc_async<&echo>("a", t);
+    ASSERT_TRUE(back.get().equal(t)) << i;
+    ASSERT_TRUE(forth.get().equal(t)) << i;
+  }
 }
 
 TEST_P(ChannelCall, NestedBlockingCallsFinishWithOneRunner) {

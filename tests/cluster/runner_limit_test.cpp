@@ -61,7 +61,7 @@ Registry make_registry() {
   return registry;
 }
 
-/// Two workers with one executor ("loopback"), or each with its own and a socket between them ("unix").
+/// Two workers with one executor ("loopback"), or each with its own and such a channel between them ("shm", "unix").
 class TwoWorkers {
  protected:
   TwoWorkers(const std::string& kind, const transport::ThreadedExecutor::Options& threads) {
@@ -69,7 +69,7 @@ class TwoWorkers {
     const auto network = std::make_shared<LocalNetwork>();
     std::vector<WorkerAddress> world{{"a", ""}, {"b", ""}};
     if (!loopback) {
-      for (auto& member : world) member.address = "unix:" + (folder_ / member.name);
+      for (auto& member : world) member.address = kind + ":" + (folder_ / member.name);
     }
     std::shared_ptr<transport::ThreadedExecutor> executor;
     for (const auto& member : world) {
@@ -102,7 +102,8 @@ class RunnerLimit : public ::testing::TestWithParam<LimitCase>, protected TwoWor
  protected:
   RunnerLimit() : TwoWorkers(GetParam().kind, {.runners = 1, .max_threads = 4}) {}
 };
-INSTANTIATE_TEST_SUITE_P(Kinds, RunnerLimit, ::testing::Values(LimitCase{"loopback", 3}, LimitCase{"unix", 6}),
+INSTANTIATE_TEST_SUITE_P(Kinds, RunnerLimit,
+                         ::testing::Values(LimitCase{"loopback", 3}, LimitCase{"shm", 6}, LimitCase{"unix", 6}),
                          [](const auto& info) { return std::string(info.param.kind); });
 
 const Error& root_of(const Error& error) { return error.cause() ? root_of(*error.cause()) : error; }
@@ -145,7 +146,7 @@ class Burst : public ::testing::TestWithParam<const char*>, protected TwoWorkers
  protected:
   Burst() : TwoWorkers(GetParam(), {.runners = 2, .max_threads = kThreads}) {}
 };
-INSTANTIATE_TEST_SUITE_P(Kinds, Burst, ::testing::Values("loopback", "unix"),
+INSTANTIATE_TEST_SUITE_P(Kinds, Burst, ::testing::Values("loopback", "shm", "unix"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST_P(Burst, H10_CALL16_NestedCallsBeginBeforeOnesThatWouldWaitForThem) {

@@ -64,16 +64,18 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   require(outcome.consumed <= 3 * net::kMaxHandshakeMessage);
   // HS-3: a peer that does not know the secret can finish a handshake only by repeating recorded bytes, one for one.
   if (outcome.state == Handshake::State::done) {
-    const auto was_said = [&](std::uint64_t client_features) {
+    const auto was_said = [&](std::uint64_t client_features, std::uint32_t ring) {
       net::HandshakeOptions client = net::make_client_side();
       client.self.features = client_features;
+      client.self.ring = ring;
       net::Conversation talk(std::move(client), net::make_server_side());
       talk.run();
       const wire::Bytes& said = is_client ? talk.to_client : talk.to_server;
       return said.size() == outcome.consumed && std::equal(said.begin(), said.end(), in.begin());
     };
-    // The corpus has the hello of an older client, too.
-    require(was_said(net::make_client_side().self.features) || was_said(0b110));
+    // The corpus has the hello of an older client, too, and that of one that takes rings.
+    const std::uint64_t usual = net::make_client_side().self.features;
+    require(was_said(usual, 0) || was_said(0b110, 0) || was_said(usual | net::kSharesMemory, 64 * 1024));
   }
   require((outcome.state == Handshake::State::failed) == (side.error().code() != Errc::ok));
 

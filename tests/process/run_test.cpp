@@ -129,6 +129,34 @@ TEST(Run, WorkersTalkOverTcpWhenTheFileSaysSo) {
   EXPECT_THAT(folder.read("runs/latest/log/driver.log"), HasSubstr("over tcp"));
 }
 
+TEST(Run, DP1_WorkersShareMemoryWhenTheFileSaysSoAndSendTheSameFrames) {
+  const Folder folder;
+  std::vector<std::string> words{"run", kConfigs + "/cartpole.test.toml", "roles.observer.replicas=4",
+                                 "cluster.channel=unix"};
+  const Finished over_sockets = run_to_end(folder, kCaftan, words);
+  const std::string frames = frames_sent(folder);
+  words.back() = "cluster.channel=shm";
+  const Finished shared = run_to_end(folder, kCaftan, words);
+  ASSERT_EQ(over_sockets.code, 0) << over_sockets.err;
+  ASSERT_EQ(shared.code, 0) << shared.err;
+  EXPECT_THAT(shared.err, HasSubstr("channel shm"));
+  EXPECT_THAT(folder.read("runs/latest/log/agent.log"), AllOf(HasSubstr("over shm"), Not(HasSubstr("not over shm"))));
+  EXPECT_THAT(frames, HasSubstr("\"method\": {"));
+  EXPECT_EQ(frames_sent(folder), frames);
+  EXPECT_EQ(placeless(shared.out), placeless(over_sockets.out));
+}
+
+TEST(Run, DP8_WithoutMemoryToShareWorkersTalkOverSocketsAndTheirLogsSayWhy) {
+  const Folder folder;
+  folder.write("counting.toml", kCountingFile);
+  const Finished run =
+      run_to_end(folder, kCounting, {"run", "counting.toml", "cluster.channel=shm", "limits.shared_memory=64KiB"});
+  EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_THAT(folder.read("runs/latest/log/driver.log"),
+              AllOf(HasSubstr("over unix"), HasSubstr("not over shm with counter"),
+                    HasSubstr(": limits.shared_memory has no room for more rings")));
+}
+
 TEST(Run, T8_EachRoleOfOneProcessMayWaitHoweverManyThereAre) {
   const Folder folder;
   folder.write("t.toml",

@@ -150,7 +150,9 @@ void Launch::show_heading() {
   }
   const std::string meeting = app::meeting_place(application);
   if (!meeting.empty()) text += "meeting at " + meeting + ", ";
-  view_.note(text + "channel " + addresses_.channel() + ", in " + record_.directory().path().string());
+  text += "channel " + std::string(addresses_.channel());
+  if (!addresses_.why_not().empty()) text += " (" + addresses_.why_not() + ")";
+  view_.note(text + ", in " + record_.directory().path().string());
 }
 
 Result<void> Launch::start() {

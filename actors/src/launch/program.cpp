@@ -17,6 +17,7 @@
 #include "caftan/base/settings_io.hpp"
 #include "launch/command_line.hpp"
 #include "launch/launcher.hpp"
+#include "launch/run_addresses.hpp"
 #include "launch/sweep.hpp"
 #include "launch/worker_process.hpp"
 
@@ -142,6 +143,13 @@ int run_application(const CommandLine& line, const actors::RoleCatalog& catalog,
   return outcome.exit_code;
 }
 
+/// Returns a line for the plan if this machine lacks the kind of channel that the plan shows; else nothing.
+std::string channel_text(const app::Application& application) {
+  if (application.run.placement != app::Placement::processes) return {};
+  const actors::HostChannel here = actors::channel_of_host(application);
+  return here.why_not.empty() ? "" : "channel here: " + std::string(here.facts->name) + ", " + here.why_not + "\n";
+}
+
 }  // namespace
 
 int Program::main(int argc, char** argv) {
@@ -183,7 +191,8 @@ int Program::main(int argc, char** argv) {
     case CommandLine::Command::run:
       return run_application(line, catalog_, *types, loaded, argv);
     case CommandLine::Command::plan:
-      return print(stdout, app::render_plan(loaded.application, app::make_plan(loaded.application)));
+      return print(stdout, app::render_plan(loaded.application, app::make_plan(loaded.application)) +
+                               channel_text(loaded.application));
     case CommandLine::Command::check: {
       const std::size_t workers = app::make_plan(loaded.application).workers.size();
       return print(stdout, printable(line.file.string()) +

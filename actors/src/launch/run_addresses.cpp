@@ -5,8 +5,10 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "caftan/app/internal/secret_file.hpp"
+#include "caftan/transport/internal/endpoint.hpp"
 
 namespace caftan::actors {
 namespace {
@@ -23,13 +25,26 @@ std::string bracketed(const std::string& host) { return host.find(':') == std::s
 
 }  // namespace
 
+HostChannel channel_of_host(const app::Application& application) {
+  HostChannel channel{&app::channel_on_host(application.cluster.channel), {}};
+  for (; channel.facts != &app::kChannels.back(); ++channel.facts) {
+    const auto there = transport::check_machine(channel.facts->name);
+    if (there) break;
+    channel.why_not +=
+        (channel.why_not.empty() ? "no " : ", no ") + std::string(channel.facts->name) + ": " + there.error().text();
+  }
+  return channel;
+}
+
 Result<RunAddresses> RunAddresses::make(const app::Application& application, const app::Plan& plan) {
   switch (application.run.placement) {
     case app::Placement::one_process:
       return RunAddresses(Kind::local, "loopback");
     case app::Placement::processes: {
-      const app::ChannelFacts& channel = app::channel_on_host(application.cluster.channel);
+      HostChannel chosen = channel_of_host(application);
+      const app::ChannelFacts& channel = *chosen.facts;
       RunAddresses addresses(channel.is_path ? Kind::paths : Kind::ports, channel.name);
+      addresses.why_not_ = std::move(chosen.why_not);
       auto secret = random_secret();
       if (!secret) return secret.error();
       addresses.secret_ = *std::move(secret);

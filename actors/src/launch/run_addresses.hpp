@@ -13,13 +13,23 @@
 
 namespace caftan::actors {
 
+/// The kind of channel between the processes of one host.
+struct HostChannel {
+  const app::ChannelFacts* facts;
+  std::string why_not;  ///< why it is not the kind that the file asks for; empty if it is
+};
+/// Returns the first kind from the chosen one on that this machine has.
+HostChannel channel_of_host(const app::Application& application);
+
 class RunAddresses {
  public:
   /// Errors: io_error (the folder, the secret file), invalid_config (an empty or short secret).
   static Result<RunAddresses> make(const app::Application& application, const app::Plan& plan);
   const std::string& secret() const noexcept { return secret_; }
-  /// Returns the kind of channel for the heading: "unix", "tcp", "loopback".
+  /// Returns the kind of channel for the heading: "shm", "unix", "tcp", "loopback".
   const char* channel() const noexcept { return channel_; }
+  /// Returns why it is not the kind that the file asks for; empty if it is.
+  const std::string& why_not() const noexcept { return why_not_; }
   /// Returns the members with the addresses that `self` uses: the coordinator first, then by number.
   std::vector<WorkerAddress> addresses_for(const app::Plan& plan, WorkerId self,
                                            const std::vector<app::HostSpec>& hosts) const;
@@ -46,6 +56,7 @@ class RunAddresses {
 
   Kind kind_;
   const char* channel_;
+  std::string why_not_;
   std::string secret_;
   std::optional<SocketFolder> folder_;
   WorkerId coordinator_{};

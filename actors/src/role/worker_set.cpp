@@ -1,12 +1,14 @@
 #include "role/worker_set.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <thread>
 
 #include "caftan/app/internal/run_directory.hpp"
 #include "caftan/app/internal/settings_digest.hpp"
 #include "caftan/transport/threaded_executor.hpp"
 #include "caftan/wire/frame.hpp"
+#include "role/shared_memory_limit.hpp"
 #include "worker/worker_core.hpp"
 
 namespace caftan::actors {
@@ -91,6 +93,12 @@ WorkerOptions WorkerSet::worker_options(Member& member) {
   options.cluster = application.run.name;
   options.secret = options_.secret;
   options.limits = limits_of(application.limits);
+  const app::PlannedWorker& self = options_.plan.workers[member.id.value];
+  const auto here = std::ranges::count(options_.plan.workers, self.host, &app::PlannedWorker::host);
+  const std::optional<ByteSize>& shared = application.limits.shared_memory;
+  options.limits.shared_memory =
+      shared ? static_cast<std::uint64_t>(shared->bytes) : default_shared_memory(static_cast<std::size_t>(here));
+  options.limits.shm_ring = static_cast<std::uint64_t>(application.cluster.shm_ring.bytes);
   options.rpc_timeout = application.cluster.rpc_timeout;
   options.start_timeout = application.run.start_timeout;
   options.stop_timeout = application.run.stop_timeout / 2;

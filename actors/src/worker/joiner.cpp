@@ -71,7 +71,7 @@ Result<void> Joiner::listen_at(const std::string& address) {
         if (const auto self = weak.lock()) return self->handshake_options(0);
         return Error(Errc::shut_down, "this worker has left");
       },
-      {},
+      io_options(parts_.options),
       [weak](Result<transport::Accepted> result) {
         const auto self = weak.lock();
         if (!self) return;
@@ -150,8 +150,8 @@ void Joiner::dial(WorkerId peer) {
     if (!address) return;
     connection = next_connection_++;
   }
-  transport::dial(*parts_.options.executor, *address, handshake_options(connection), parts_.peers.at(peer).name(), {},
-                  [weak = std::weak_ptr(self()), peer](Result<transport::Accepted> result) {
+  transport::dial(*parts_.options.executor, *address, handshake_options(connection), parts_.peers.at(peer).name(),
+                  io_options(parts_.options), [weak = std::weak_ptr(self()), peer](Result<transport::Accepted> result) {
                     const auto self = weak.lock();
                     if (!self) return;
                     if (!result) return self->dial_failed(peer, result.error());
@@ -193,6 +193,7 @@ void Joiner::on_accepted(transport::Accepted&& accepted) {
   const net::PeerInfo& peer = accepted.peer;
   if (add_session({{peer.id, peer.incarnation}, peer.name, peer.limits, peer.agreed_features}, peer.connection,
                   std::move(accepted.channel), accepted.early, Use::calls)) {
+    if (!accepted.why_not.empty()) parts_.log.write("not over shm with " + peer.name + ": " + accepted.why_not);
     on_connected({peer.id, peer.incarnation}, peer.address);
   }
 }

@@ -72,6 +72,11 @@ transport::SessionOptions session_options(const WorkerOptions& options) {
   return {options.limits, LivenessOptions{options.heartbeat, options.peer_timeout}};
 }
 
+transport::HandshakeIoOptions io_options(const WorkerOptions& options) {
+  constexpr std::uint64_t kPartOfRings = 4;
+  return {.ring = options.limits.shm_ring, .rings = options.limits.shared_memory / kPartOfRings};
+}
+
 transport::PeerIdentity make_identity(const WorkerOptions& options, const WorkerLife& self) {
   return {self, options.name, options.limits, kFeatures};
 }

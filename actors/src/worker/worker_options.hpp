@@ -7,6 +7,7 @@
 #include "caftan/actors/worker.hpp"
 #include "caftan/net/internal/handshake.hpp"
 #include "caftan/net/internal/meeting.hpp"
+#include "caftan/transport/internal/endpoint.hpp"
 #include "caftan/transport/internal/session.hpp"
 
 namespace caftan::actors {
@@ -16,6 +17,7 @@ namespace caftan::actors {
 Result<net::Membership> make_membership(const WorkerOptions& options);
 net::Meeting::Options meeting_options(const WorkerOptions& options);
 transport::SessionOptions session_options(const WorkerOptions& options);
+transport::HandshakeIoOptions io_options(const WorkerOptions& options);
 /// Returns the worker as neighbours in its process see it. @param self  its life
 transport::PeerIdentity make_identity(const WorkerOptions& options, const WorkerLife& self);
 /// Returns what the worker says in a handshake; it accepts every member of the cluster.

@@ -184,6 +184,22 @@ void warn_of_unread(const Reading& reading) {
   }
 }
 
+/// Warns of a key about shared memory that is given while the workers of the run share none.
+void warn_of_unshared(const Reading& reading) {
+  const Application& application = reading.application;
+  const bool shares =
+      application.run.placement == Placement::processes && application.cluster.channel == ChannelChoice::shared_memory;
+  if (shares) return;
+  const auto warn = [&](std::string_view table, std::string_view key) {
+    reading.diagnostics.warning(reading.value(table, key)->place,
+                                std::string(key) +
+                                    " is not read: workers share memory only with run.placement = \"processes\" and "
+                                    "cluster.channel = \"shm\"");
+  };
+  if (application.cluster.shm_ring != ClusterSettings().shm_ring) warn("cluster", "shm_ring");
+  if (application.limits.shared_memory) warn("limits", "shared_memory");
+}
+
 }  // namespace
 
 void read_hosts(const Reading& reading) {
@@ -196,6 +212,7 @@ void read_hosts(const Reading& reading) {
 
 void check_placement(const Reading& reading) {
   const Application& application = reading.application;
+  warn_of_unshared(reading);
   if (application.run.placement != Placement::hosts) return warn_of_unread(reading);
   const SettingsPlace place = reading.value("run", "placement")->place;
   const bool secret = application.cluster.secret_file.has_value();

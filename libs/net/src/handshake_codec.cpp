@@ -142,6 +142,7 @@ wire::Bytes encode_hello(Kind kind, const Hello& hello, std::size_t room) {
   writer.put_sized(self.address);
   writer.put_sized(self.settings);
   if (self.features & kSaysSegments) writer.put(self.limits.segments);
+  if (self.features & kSharesMemory) writer.put(self.ring);
   return std::move(writer).finish(room);
 }
 
@@ -194,6 +195,7 @@ Result<Hello> decode_hello(wire::ByteView payload) {
   peer.address = reader.get_sized();
   if (!reader.at_end()) peer.settings = reader.get_sized();
   peer.limits.segments = (peer.features & kSaysSegments) != 0 ? reader.get<std::uint32_t>() : kUnsaidSegments;
+  if ((peer.features & kSharesMemory) != 0) peer.ring = reader.get<std::uint32_t>();
   if (!reader.is_good()) return malformed("a hello ends before its last field");
   if (purpose < 1 || purpose > 3) return malformed("connection purpose " + std::to_string(purpose) + " does not exist");
   if (peer.incarnation.value == 0) return malformed("an incarnation of zero");

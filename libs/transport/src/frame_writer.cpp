@@ -149,8 +149,9 @@ void FrameWriter::on_room() {
 void FrameWriter::show_life() {
   const base::LockGuard lock(mutex_);
   if (phase_ == Phase::ended || writing_ == Writing::failed) return;
+  const bool shown = parts_.channel.beat();
   if (outbox_.empty()) {
-    if (phase_ != Phase::open) return;
+    if (phase_ != Phase::open || shown) return;
     wire::OutFrame ping;
     ping.header.kind = wire::FrameKind::ping;
     append_locked(ping);

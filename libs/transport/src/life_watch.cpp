@@ -35,6 +35,9 @@ void LifeWatch::look() {
   base::TimePoint next;
   {
     const base::LockGuard lock(mutex_);
+    if (const std::uint64_t beats = channel_.beats(); beats != std::exchange(beats_, beats)) {
+      liveness_->on_bytes_in(executor_.clock().now(), 1);
+    }
     action = liveness_->poll(executor_.clock().now(), channel_.has_unread());
     if (action == Liveness::Action::dead) dead = liveness_->error();
     next = liveness_->next_poll();

@@ -144,7 +144,7 @@ Session::ReadOutcome Session::read_some() {
       end(handled.error());
     } else {
       end(bye_received_ ? left()
-                        : Error(Errc::peer_down, peer_.name, "lost " + peer_.name + ": " + got.error().text()));
+                        : Error(got.error().code(), peer_.name, "lost " + peer_.name + ": " + got.error().text()));
     }
     return ReadOutcome::ended;
   }

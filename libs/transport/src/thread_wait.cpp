@@ -75,23 +75,36 @@ bool ThreadedExecutor::ThreadWait::wait(base::TimePoint deadline, base::Readable
 bool ThreadedExecutor::ThreadWait::read_until_notified(ClaimableSource& source, base::TimePoint deadline,
                                                        ThreadState& thread) {
   for (;;) {
-    std::uint32_t idle = kIdle;
-    if (!state_.compare_exchange_strong(idle, kPolling, std::memory_order_acq_rel)) return true;
-    pollfd fds[2] = {{source.claim_fd(), POLLIN, 0}, {event_fd_, POLLIN, 0}};
-    const int ready = ::poll(fds, 2, poll_timeout(deadline, executor_.clock_.now()));
-    std::uint32_t polling = kPolling;
-    if (!state_.compare_exchange_strong(polling, kIdle, std::memory_order_acq_rel) || (fds[1].revents & POLLIN)) {
-      std::uint64_t count = 0;
-      (void)!::read(event_fd_, &count, sizeof count);
-      if (notified()) return true;
+    if (notified()) return true;
+    bool readable = !source.try_sleep();
+    // Looked at in each turn: a peer that sends without end, bytes or bells, must not hold this thread beyond its
+    // deadline. What has arrived is read once more.
+    bool late = readable && deadline != base::kNever && executor_.clock_.now() >= deadline;
+    if (!readable) {
+      std::uint32_t idle = kIdle;
+      const bool sleeps = state_.compare_exchange_strong(idle, kPolling, std::memory_order_acq_rel);
+      pollfd fds[2] = {{source.claim_fd(), POLLIN, 0}, {event_fd_, POLLIN, 0}};
+      const int timeout = sleeps ? poll_timeout(deadline, executor_.clock_.now()) : 0;
+      const int ready = sleeps ? ::poll(fds, 2, timeout) : 0;
+      readable = fds[0].revents != 0;
+      late = timeout == 0;
+      source.wake(readable);
+      if (!sleeps) return true;
+      std::uint32_t polling = kPolling;
+      if (!state_.compare_exchange_strong(polling, kIdle, std::memory_order_acq_rel) || (fds[1].revents & POLLIN)) {
+        std::uint64_t count = 0;
+        (void)!::read(event_fd_, &count, sizeof count);
+        if (notified()) return true;
+      }
+      if (ready == 0 && executor_.clock_.now() >= deadline) return true;
     }
-    if (ready == 0 && executor_.clock_.now() >= deadline) return true;
-    if (fds[0].revents != 0) {
+    if (readable) {
       thread.inside_reading_wait = true;
       const bool more = source.read_claimed();
       thread.inside_reading_wait = false;
       executor_.flush_pending();
       if (!more) return notified();
+      if (late) return true;
     }
   }
 }

@@ -107,6 +107,19 @@ TEST(Hosts, F4_U8_WhatThePlacementDoesNotReadIsAWarning) {
             channel + secret);
 }
 
+TEST(Hosts, F4_U8_KeysOfSharedMemoryAreReadWithItsChannelOnly) {
+  const std::string keys = "shm_ring = \"128KiB\"\n[limits]\nshared_memory = \"64MiB\"\n";
+  const std::string why =
+      " is not read: workers share memory only with run.placement = \"processes\" and cluster.channel = \"shm\"\n";
+  const std::string warnings =
+      "app.toml:11:12: warning: shm_ring" + why + "app.toml:13:17: warning: shared_memory" + why;
+  EXPECT_EQ(check("[cluster]\nchannel = \"shm\"\n" + keys), "");
+  EXPECT_EQ(check("[cluster]\nchannel = \"auto\"\n" + keys), warnings);
+  EXPECT_EQ(check("[cluster]\nchannel = \"auto\"\n" + keys, {"run.placement=one_process"}), warnings);
+  EXPECT_EQ(check("[cluster]\nchannel = \"auto\"\nshm_ring = \"64KiB\"\n"), "")
+      << "the default, as a resolved file has it";
+}
+
 class SecretFile : public ::testing::Test {
  protected:
   void SetUp() override {

@@ -79,6 +79,11 @@ TEST(Plan, RN15_RN19_RolesWhoseWorkersMayBeLostAreNamedUnlessAllShareAProcess) {
   EXPECT_EQ(render_plan(shared.application, in_one).find("goes on without"), std::string::npos);
 }
 
+TEST(Plan, DP1_TheChannelOfOneHostIsSharedMemoryOnlyIfTheFileSaysSo) {
+  EXPECT_EQ(make_plan(load_plan()).workers[0].channel, "unix");
+  EXPECT_EQ(make_plan(load_plan({"cluster.channel=shm"})).workers[0].channel, "shm");
+}
+
 TEST(Plan, HostsAreGoneRoundAndTheFirstHostIsMetAtItsPort) {
   const Plan plan = make_plan(load_plan({"run.placement=hosts"}));
   EXPECT_EQ(plan.workers[0].host, "node1");

@@ -76,6 +76,7 @@ learning_rate = 0.001
 
 [cluster]
 channel = "auto"
+shm_ring = "64KiB"
 rpc_timeout = "1min"
 heartbeat = "1s"
 secret_file = "/apps/cluster.secret"
@@ -91,6 +92,7 @@ message = "1536KiB"
 tensors = "16GiB"
 send_queue = "256MiB"
 pending_calls = 10000
+# shared_memory: an eighth of the memory over the workers of the host, at most 1GiB
 
 [output]
 dir = "runs"

@@ -35,6 +35,13 @@ std::map<std::string, std::string> make_corpus() {
   mixed.run();
   corpus["accepted_to_server_without_segments"] = make_input(to_server, 0, mixed.to_server);
 
+  HandshakeOptions sharing = make_client_side();
+  sharing.self.features |= kSharesMemory;
+  sharing.self.ring = 64 * 1024;
+  Conversation shared(std::move(sharing), make_server_side());
+  shared.run();
+  corpus["accepted_to_server_with_ring"] = make_input(to_server, 0, shared.to_server);
+
   HandshakeOptions other_secret = make_client_side();
   other_secret.secret = Secret("wrong");
   Conversation refused(std::move(other_secret), make_server_side());

@@ -273,6 +273,21 @@ TEST(Handshake, HS2_OptionsThatWouldNotFitAreRefusedBeforeTheFirstByte) {
   EXPECT_EQ(Handshake::server(options).error().code(), Errc::io_error);
 }
 
+TEST(Handshake, HS6_AHelloSaysASizeOfRingsOnlyWithTheFeatureForThem) {
+  HandshakeOptions client = make_client_side();
+  client.self.features |= kSharesMemory;
+  client.self.ring = 64 * 1024;
+  HandshakeOptions server = make_server_side();
+  server.self.ring = 4096;  // not said: the server does not have the bit
+  Conversation talk(std::move(client), std::move(server));
+  talk.run();
+  ASSERT_EQ(talk.server.state(), Handshake::State::done);
+  ASSERT_EQ(talk.client.state(), Handshake::State::done);
+  EXPECT_EQ(talk.server.peer().ring, 64U * 1024);
+  EXPECT_EQ(talk.server.peer().agreed_features & kSharesMemory, 0U);
+  EXPECT_EQ(talk.client.peer().ring, 0U);
+}
+
 TEST(Secret, HS3_ProofsAreHmacSha256) {
   // RFC 4231, test case 2, the data cut into label and transcript.
   const std::string_view data = "ya want for nothing?";

@@ -15,6 +15,7 @@
 #include "caftan/transport/channel.hpp"
 #include "caftan/transport/threaded_executor.hpp"
 #include "caftan/wire/bytes.hpp"
+#include "channels/shm/shm_channel.hpp"
 
 namespace caftan::transport::channel_conformance_test {
 namespace {
@@ -47,6 +48,18 @@ Ends tcp_sockets(PollingExecutor& executor) {
   check(other >= 0 && ::fcntl(one, F_SETFL, O_NONBLOCK) == 0);
   ::close(listener);
   return {make_socket_channel(executor, one, "tcp"), make_socket_channel(executor, other, "tcp")};
+}
+
+/// Both ends switch to rings of 32 KiB after the first write, or after some of them: what is under way may be on the
+/// socket, in the rings, or on both.
+template <std::uint32_t kFrames>
+Ends shm(PollingExecutor& executor) {
+  int fds[2];
+  check(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) == 0);
+  const auto make = [&](int fd, bool makes_memory) {
+    return make_shm_channel(executor, fd, {.makes_memory = makes_memory, .ring = 32 * 1024, .frames = kFrames}, {});
+  };
+  return {make(fds[0], true), make(fds[1], false)};
 }
 
 /// Writes the bytes that it was given and reads all that come, in pieces, whenever the channel reports that it is
@@ -143,6 +156,7 @@ struct Kind {
   const char* name;
   Ends (*make)(PollingExecutor&);
   bool may_fall_silent = true;
+  const char* how = nullptr;  // where a kind is tested in more than one way
 };
 
 class ChannelConformance : public ::testing::TestWithParam<Kind> {
@@ -163,8 +177,9 @@ class ChannelConformance : public ::testing::TestWithParam<Kind> {
 };
 INSTANTIATE_TEST_SUITE_P(Kinds, ChannelConformance,
                          ::testing::Values(Kind{"loopback", &loopback, false}, Kind{"unix", &unix_sockets},
-                                           Kind{"tcp", &tcp_sockets}),
-                         [](const auto& info) { return info.param.name; });
+                                           Kind{"tcp", &tcp_sockets}, Kind{"shm", &shm<1>, true, "shm_at_once"},
+                                           Kind{"shm", &shm<5>, true, "shm_after_some_writes"}),
+                         [](const auto& info) { return info.param.how ? info.param.how : info.param.name; });
 
 TEST_P(ChannelConformance, SaysItsKind) { EXPECT_STREQ(one_->channel->kind(), GetParam().name); }
 

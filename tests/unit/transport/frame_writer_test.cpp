@@ -20,6 +20,7 @@ class NarrowChannel final : public Channel {
  public:
   std::size_t room = 0;
   std::size_t written = 0;
+  bool beats_itself = false;        // shows life without bytes
   std::function<void()> meanwhile;  // called once, in the middle of the next write: stands for another thread
 
   void start(Ready) override {}
@@ -39,6 +40,7 @@ class NarrowChannel final : public Channel {
   void break_off() override {}
   void close() override {}
   int fd() const noexcept override { return -1; }
+  bool beat() override { return beats_itself; }
   const char* kind() const noexcept override { return "narrow"; }
 };
 
@@ -77,6 +79,24 @@ TEST_F(FrameWriters, SE31_AFrameThatIsAppendedWhileLifeIsShownOnAFullChannelLeav
   writer_->show_life();
   EXPECT_EQ(channel_.written, sent);
   EXPECT_FALSE(claim_->wants_room());
+}
+
+TEST_F(FrameWriters, SE9_APingIsSentOnlyWhereTheChannelCannotShowLifeItself) {
+  channel_.room = 1 << 20;
+  channel_.beats_itself = true;
+  writer_->show_life();
+  EXPECT_EQ(channel_.written, 0U);
+  channel_.beats_itself = false;
+  writer_->show_life();
+  EXPECT_EQ(channel_.written, wire::kFrameHeaderSize);
+}
+
+TEST_F(FrameWriters, SE9_WhatWaitsIsTriedAlsoWhereTheChannelShowsLifeItself) {
+  channel_.beats_itself = true;
+  const std::size_t sent = send();
+  channel_.room = 1 << 20;
+  writer_->show_life();
+  EXPECT_EQ(channel_.written, sent);
 }
 
 TEST_F(FrameWriters, WhatFindsNoRoomLeavesWhenTheChannelReportsIt) {

@@ -348,6 +348,44 @@ class SilentSource final : public ClaimableSource {
   std::array<int, 2> ends_{};
 };
 
+/// There is always something to read here.
+class EndlessSource final : public ClaimableSource {
+ public:
+  /// @param sleeps  the source lets the thread sleep in poll, where its descriptor can be read at once
+  explicit EndlessSource(bool sleeps) : sleeps_(sleeps) {
+    EXPECT_EQ(::pipe(ends_.data()), 0);
+    EXPECT_EQ(::write(ends_[1], "x", 1), 1);
+  }
+  ~EndlessSource() override {
+    for (const int end : ends_) ::close(end);
+  }
+  bool claim() override { return true; }
+  int claim_fd() const noexcept override { return ends_[0]; }
+  bool try_sleep() override { return sleeps_; }
+  bool read_claimed() override {
+    ++reads;
+    return true;
+  }
+  std::weak_ptr<ClaimableSource> release(bool) override { return {}; }
+  void end_deferral() override {}
+
+  int reads = 0;
+
+ private:
+  const bool sleeps_;
+  std::array<int, 2> ends_{};
+};
+
+TEST(ThreadedExecutor, DP3_APeerThatSendsWithoutEndHoldsNoThreadBeyondItsDeadline) {
+  ThreadedExecutor executor({.runners = 1});
+  for (const bool sleeps : {true, false}) {
+    EndlessSource source(sleeps);
+    executor.with_wait(
+        [&](base::Executor::Wait& wait) { EXPECT_FALSE(wait.wait(executor.clock().now(), &source)) << sleeps; });
+    EXPECT_EQ(source.reads, 1) << "what had arrived is read once: " << sleeps;
+  }
+}
+
 // A notification may come at any moment between the making of a wait and its sleep, also from a thread that does not
 // read the source.
 TEST(ThreadedExecutor, AThreadThatReadsASourceMissesNoNotification) {

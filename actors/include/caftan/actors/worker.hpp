@@ -58,8 +58,8 @@ class LocalNetwork {
 /// One member of the job as every member knows it from the start.
 struct WorkerAddress {
   std::string name;
-  std::string
-      address;  ///< "unix:/path", "tcp:host:port"; empty or port 0: learnt from the coordinator, or a LocalNetwork
+  std::string address;  ///< "shm:/path", "unix:/path", "tcp:host:port"; empty or port 0: learnt from the coordinator,
+                        ///< or a LocalNetwork
 };
 
 /// What a worker is and how it finds the others.
@@ -172,7 +172,8 @@ class Worker : public CallSite {
   const std::string& name() const noexcept;
   /// Returns the address at which this worker listens; empty if it does not listen.
   std::string address() const;
-  /// The channel kind to a peer ("unix", "tcp", "loopback"); empty if there is none.
+  /// The channel kind to a peer ("shm", "unix", "tcp", "loopback"); empty if there is none. With an
+  /// address "shm:/path" it is "unix" where there is no shared memory.
   std::string channel_kind(const std::string& peer) const;
   /// Returns the values that this worker owns and its references to values of others.
   std::vector<RRefInfo> rrefs() const;

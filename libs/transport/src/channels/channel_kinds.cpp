@@ -3,13 +3,14 @@
 #include <utility>
 
 #include "channels/channel_kind.hpp"
+#include "channels/shm/shm_kind.hpp"
 #include "channels/tcp/tcp_kind.hpp"
 #include "channels/unix/unix_kind.hpp"
 
 namespace caftan::transport {
 namespace {
 
-constexpr std::array kKinds{&kUnixKind, &kTcpKind};
+constexpr std::array kKinds{&kShmKind, &kUnixKind, &kTcpKind};
 
 /// Returns the kind of an address, null if no kind has its scheme.
 const ChannelKind* find_kind(const std::string& address) {
@@ -29,6 +30,11 @@ Error no_address(const std::string& address) {
 Result<void> check_address(const std::string& address) {
   const ChannelKind* const kind = find_kind(address);
   return kind ? kind->check_address(address) : Result<void>(no_address(address));
+}
+
+Result<void> check_machine(const std::string& name) {
+  const ChannelKind* const kind = find_kind(name + ":");
+  return kind ? kind->check_machine() : Result<void>(no_address(name));
 }
 
 bool is_dialable(const std::string& address) {

@@ -6,6 +6,7 @@
 #include <sys/uio.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -48,9 +49,21 @@ class Channel {
   /// Ends the channel; nothing is reported any more. Safe to repeat.
   virtual void close() = 0;
 
-  /// Returns the descriptor that becomes readable when bytes arrive, -1 if there is none.
+  /// Returns the descriptor that becomes readable when bytes arrive, -1 if there is none. A thread may sleep in poll on
+  /// it between `try_sleep` and `wake`, as long as `arm` does not ask for bytes.
   virtual int fd() const noexcept = 0;
-  /// "unix", "tcp" or "loopback".
+  /// Prepares a sleep on the descriptor. Returns false if there is something to read already.
+  virtual bool try_sleep() { return true; }
+  /// Ends that sleep. @param readable  the descriptor can be read
+  virtual void wake(bool readable) { (void)readable; }
+
+  /// Shows the peer that this process lives without a byte of the stream; returns false if the channel cannot. Threads:
+  /// the one that keeps time.
+  virtual bool beat() { return false; }
+  /// Returns how often the peer has shown so that it lives. Threads: any.
+  virtual std::uint64_t beats() const { return 0; }
+
+  /// "shm", "unix", "tcp" or "loopback".
   virtual const char* kind() const noexcept = 0;
   /// Returns whether the other end can fall silent while this process lives. Where it cannot, no signs of life are
   /// needed (SE-32). A channel that wraps another channel returns what the inner channel returns.

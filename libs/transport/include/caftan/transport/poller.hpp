@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "caftan/base/executor.hpp"
+#include "caftan/transport/internal/shared_memory_budget.hpp"
 #include "caftan/wire/internal/block_pool.hpp"
 
 namespace caftan::transport {
@@ -41,6 +42,10 @@ class ClaimableSource : public base::ReadableSource {
   virtual bool claim() = 0;
   /// Returns the descriptor to poll; -1 if there is none, and then the source cannot be claimed.
   virtual int claim_fd() const noexcept = 0;
+  /// Prepares a sleep on that descriptor; returns false if there is something to read already. `wake` ends the sleep.
+  virtual bool try_sleep() { return true; }
+  /// @param readable  the descriptor can be read
+  virtual void wake(bool readable) { (void)readable; }
   /// Reads the bytes that have arrived and resolves replies. Returns false when the source ended or when a frame must
   /// be handled by runners: then the caller ends its claim and goes on waiting without reading.
   virtual bool read_claimed() = 0;
@@ -75,9 +80,12 @@ class PollingExecutor : public base::Executor {
 
   /// Returns the cache of memory blocks for what the Workers of this executor receive: one for all of them.
   wire::BlockPool& pool() noexcept { return pool_; }
+  /// Returns how much memory the channels of these Workers share with other processes.
+  SharedMemoryBudget& shared_memory() noexcept { return shared_memory_; }
 
  private:
   wire::BlockPool pool_;
+  SharedMemoryBudget shared_memory_;
 };
 
 }  // namespace caftan::transport

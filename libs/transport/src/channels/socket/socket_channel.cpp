@@ -10,6 +10,7 @@
 
 #include "caftan/transport/channel.hpp"
 #include "channels/socket/socket_address.hpp"
+#include "channels/socket/socket_io.hpp"
 
 namespace caftan::transport {
 namespace {
@@ -69,30 +70,14 @@ class SocketChannel final : public Channel, public Pollable, public std::enable_
         if (static_cast<std::size_t>(got) == room) state_.fetch_or(kUnread, std::memory_order_release);
         return static_cast<std::size_t>(got);
       }
-      if (got == 0) return Error(Errc::peer_down, "the connection was closed by the peer");
+      if (got == 0) return end_of_stream();
       if (errno == EINTR) continue;
       if (errno == EAGAIN || errno == EWOULDBLOCK) return std::size_t{0};
       return Error(Errc::peer_down, std::string("reading failed: ") + std::strerror(errno));
     }
   }
 
-  Result<std::size_t> write(const iovec* vectors, int count) override {
-    for (;;) {
-      ssize_t put;
-      if (count == 1) {
-        put = ::send(fd_, vectors->iov_base, vectors->iov_len, MSG_NOSIGNAL);
-      } else {
-        msghdr message{};
-        message.msg_iov = const_cast<iovec*>(vectors);
-        message.msg_iovlen = static_cast<std::size_t>(count);
-        put = ::sendmsg(fd_, &message, MSG_NOSIGNAL);
-      }
-      if (put >= 0) return static_cast<std::size_t>(put);
-      if (errno == EINTR) continue;
-      if (errno == EAGAIN || errno == EWOULDBLOCK) return std::size_t{0};
-      return Error(Errc::peer_down, std::string("writing failed: ") + std::strerror(errno));
-    }
-  }
+  Result<std::size_t> write(const iovec* vectors, int count) override { return write_to_socket(fd_, vectors, count); }
 
   bool has_unread() const override {
     int bytes = 0;
@@ -130,6 +115,26 @@ class SocketChannel final : public Channel, public Pollable, public std::enable_
 };
 
 }  // namespace
+
+Result<std::size_t> write_to_socket(int fd, const iovec* vectors, int count) {
+  for (;;) {
+    ssize_t put;
+    if (count == 1) {
+      put = ::send(fd, vectors->iov_base, vectors->iov_len, MSG_NOSIGNAL);
+    } else {
+      msghdr message{};
+      message.msg_iov = const_cast<iovec*>(vectors);
+      message.msg_iovlen = static_cast<std::size_t>(count);
+      put = ::sendmsg(fd, &message, MSG_NOSIGNAL);
+    }
+    if (put >= 0) return static_cast<std::size_t>(put);
+    if (errno == EINTR) continue;
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return std::size_t{0};
+    return Error(Errc::peer_down, std::string("writing failed: ") + std::strerror(errno));
+  }
+}
+
+Error end_of_stream() { return Error(Errc::peer_down, "the connection was closed by the peer"); }
 
 std::shared_ptr<Channel> make_socket_channel(PollingExecutor& executor, int fd, const char* kind) {
   return std::make_shared<SocketChannel>(executor, fd, kind);

@@ -22,9 +22,10 @@ class HandshakeIo final : public Pollable, public std::enable_shared_from_this<H
  public:
   /// Not made by make_shared: the deadline's task holds a weak pointer until the deadline, which would keep the whole
   /// memory of each handshake that ended before.
-  static std::shared_ptr<HandshakeIo> make(PollingExecutor& executor, int fd, const char* kind,
+  static std::shared_ptr<HandshakeIo> make(PollingExecutor& executor, int fd, MakeChannel make_channel,
                                            net::Handshake handshake, HandshakeDone done) {
-    return std::shared_ptr<HandshakeIo>(new HandshakeIo(executor, fd, kind, std::move(handshake), std::move(done)));
+    return std::shared_ptr<HandshakeIo>(
+        new HandshakeIo(executor, fd, std::move(make_channel), std::move(handshake), std::move(done)));
   }
   ~HandshakeIo() override {
     if (fd_ >= 0) ::close(fd_);
@@ -75,8 +76,12 @@ class HandshakeIo final : public Pollable, public std::enable_shared_from_this<H
  private:
   enum class Phase : std::uint8_t { connecting, talking, finished };
 
-  HandshakeIo(PollingExecutor& executor, int fd, const char* kind, net::Handshake handshake, HandshakeDone done)
-      : executor_(executor), fd_(fd), kind_(kind), handshake_(std::move(handshake)), done_(std::move(done)) {}
+  HandshakeIo(PollingExecutor& executor, int fd, MakeChannel make_channel, net::Handshake handshake, HandshakeDone done)
+      : executor_(executor),
+        fd_(fd),
+        make_channel_(std::move(make_channel)),
+        handshake_(std::move(handshake)),
+        done_(std::move(done)) {}
 
   void expire(base::Duration timeout) {
     std::unique_lock lock(mutex_);
@@ -132,14 +137,14 @@ class HandshakeIo final : public Pollable, public std::enable_shared_from_this<H
     HandshakeDone done = std::move(done_);
     lock.unlock();
     executor_.unwatch(*this);
-    Accepted accepted{handshake_.peer(), make_socket_channel(executor_, std::exchange(fd_, -1), kind_),
-                      std::move(early_)};
+    MadeChannel made = make_channel_(std::exchange(fd_, -1), handshake_.peer());
+    Accepted accepted{handshake_.peer(), std::move(made.channel), std::move(early_), std::move(made.why_not)};
     if (done) done(std::move(accepted));
   }
 
   PollingExecutor& executor_;
   int fd_;
-  const char* const kind_;
+  const MakeChannel make_channel_;
   std::mutex mutex_;
   net::Handshake handshake_;
   HandshakeDone done_;
@@ -210,6 +215,8 @@ class SocketListener final : public Listener, public Pollable, public std::enabl
   void welcome(int fd) {
     kind_.prepare(fd);
     auto options = options_();
+    MakeChannel make_channel;
+    if (options) make_channel = kind_.offer(executor_, io_options_, false, options->self);
     auto handshake = options ? net::Handshake::server(std::move(*options)) : Result<net::Handshake>(options.error());
     if (!handshake) {
       ::close(fd);
@@ -217,7 +224,7 @@ class SocketListener final : public Listener, public Pollable, public std::enabl
       return;
     }
     const auto slot = std::make_shared<std::weak_ptr<HandshakeIo>>();
-    auto io = HandshakeIo::make(executor_, fd, kind_.name, std::move(*handshake),
+    auto io = HandshakeIo::make(executor_, fd, std::move(make_channel), std::move(*handshake),
                                 [weak = weak_from_this(), slot, done = done_](Result<Accepted> result) {
                                   if (const auto self = weak.lock()) self->finished(slot->lock());
                                   done(std::move(result));
@@ -261,6 +268,12 @@ Error system_error(const std::string& what, const std::string& address) {
 
 }  // namespace
 
+MakeChannel make_sockets(PollingExecutor& executor, const char* kind) {
+  return [&executor, kind](int fd, const net::PeerInfo&) {
+    return MadeChannel{make_socket_channel(executor, fd, kind), {}};
+  };
+}
+
 Result<std::shared_ptr<Listener>> listen_at_socket(const SocketKind& kind, PollingExecutor& executor,
                                                    const std::string& address, MakeHandshakeOptions options,
                                                    HandshakeIoOptions io_options, HandshakeDone done) {
@@ -290,6 +303,7 @@ void dial_socket(const SocketKind& kind, PollingExecutor& executor, const std::s
                  HandshakeDone done) {
   auto parsed = kind.parse(address);
   if (!parsed) return done(parsed.error());
+  MakeChannel make_channel = kind.offer(executor, io_options, true, options.self);
   auto handshake = net::Handshake::client(std::move(options), expected_peer);
   if (!handshake) return done(handshake.error());
   const int fd = ::socket(parsed->family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -301,7 +315,7 @@ void dial_socket(const SocketKind& kind, PollingExecutor& executor, const std::s
     ::close(fd);
     return done(error);
   }
-  HandshakeIo::make(executor, fd, kind.name, std::move(*handshake), std::move(done))
+  HandshakeIo::make(executor, fd, std::move(make_channel), std::move(*handshake), std::move(done))
       ->start(io_options.timeout, failed == 0);
 }
 

@@ -1,6 +1,7 @@
 /// Listening and dialling with stream sockets: the code that the Unix-domain and TCP kinds of channel share.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -10,9 +11,21 @@
 
 namespace caftan::transport {
 
+/// The channel of a connection whose handshake is over.
+struct MadeChannel {
+  std::shared_ptr<Channel> channel;
+  std::string why_not;  ///< Accepted::why_not
+};
+/// Makes it. @param fd  the connected socket, which the channel closes
+using MakeChannel = std::function<MadeChannel(int fd, const net::PeerInfo& peer)>;
+
 /// A kind of stream socket. Lives as long as the program.
 struct SocketKind {
   const char* name;  ///< Channel::kind
+  /// Adds to the hello what the kind offers the peer beyond a stream socket, and returns what makes its channels.
+  /// @param dials  this side has connected
+  MakeChannel (*offer)(PollingExecutor& executor, const HandshakeIoOptions& io_options, bool dials,
+                       net::Introduction& self);
   /// Precondition: the kind's check_address accepts it. Errors: io_error (the host is not known).
   Result<SocketAddress> (*parse)(const std::string& address);
   /// Sets the options of a connection's socket.
@@ -26,6 +39,9 @@ Result<std::shared_ptr<Listener>> listen_at_socket(const SocketKind& kind, Polli
 void dial_socket(const SocketKind& kind, PollingExecutor& executor, const std::string& address,
                  net::HandshakeOptions options, const std::string& expected_peer, HandshakeIoOptions io_options,
                  HandshakeDone done);
+
+/// Returns what makes stream sockets, for kinds that offer the peer nothing else.
+MakeChannel make_sockets(PollingExecutor& executor, const char* kind);
 
 /// `listen_with` and `dial_with` are ChannelKind::listen and ChannelKind::dial of a kind of stream socket.
 template <const SocketKind& kKind>

@@ -79,13 +79,19 @@ void prepare(int fd) {
   ::setsockopt(fd, IPPROTO_TCP, kTcpRtoMax, &kLongestPause, sizeof kLongestPause);
 }
 
-constexpr SocketKind kSockets{.name = "tcp", .parse = parse, .prepare = prepare, .reuses_address = true};
+MakeChannel offer(PollingExecutor& executor, const HandshakeIoOptions&, bool, net::Introduction&) {
+  return make_sockets(executor, "tcp");
+}
+
+constexpr SocketKind kSockets{
+    .name = "tcp", .offer = offer, .parse = parse, .prepare = prepare, .reuses_address = true};
 
 }  // namespace
 
 constinit const ChannelKind kTcpKind{.scheme = kScheme,
                                      .form = "tcp:host:port",
                                      .check_address = check,
+                                     .check_machine = [] { return Result<void>(); },
                                      .is_dialable = has_port,
                                      .is_beyond_loopback = is_beyond,
                                      .listen = listen_with<kSockets>,

@@ -58,6 +58,7 @@ struct RunSettings {
 /// [cluster]
 struct ClusterSettings {
   ChannelChoice channel = ChannelChoice::automatic;
+  ByteSize shm_ring = ByteSize::kib(64);
   base::Duration rpc_timeout = std::chrono::seconds(60);  ///< 0 = none
   base::Duration heartbeat = std::chrono::seconds(1);
   std::optional<std::filesystem::path> secret_file;  ///< absolute
@@ -65,6 +66,8 @@ struct ClusterSettings {
   static void settings(auto& s, ClusterSettings& c) {
     using namespace std::chrono_literals;
     s("channel", c.channel, "how workers talk; the choice is in the log").one_of(channel_choices());
+    s("shm_ring", c.shm_ring, "of channel shm: memory of each direction between two workers; whole pages are taken")
+        .range(ByteSize::kib(4), ByteSize::mib(16));
     s("rpc_timeout", c.rpc_timeout, "of a call that names none; 0s = none").at_least(0s);
     s("heartbeat", c.heartbeat, "a peer or process that shows no life for 5 of them is lost").range(100ms, 1min);
     s("secret_file", c.secret_file,
@@ -79,6 +82,7 @@ struct LimitsSettings {
   ByteSize tensors = ByteSize::gib(16);
   ByteSize send_queue = ByteSize::mib(256);
   std::int64_t pending_calls = 10000;
+  std::optional<ByteSize> shared_memory;  ///< none: an eighth of the machine's memory over its workers
 
   static void settings(auto& s, LimitsSettings& c) {
     s("message", c.message, "bytes of one message without its tensors; a larger one is not sent, but `limit_exceeded`")
@@ -87,6 +91,11 @@ struct LimitsSettings {
     s("send_queue", c.send_queue, "bytes of requests outstanding per peer; then callers wait")
         .at_least(ByteSize::kib(1));
     s("pending_calls", c.pending_calls, "requests outstanding per peer; then callers wait").at_least(1);
+    s("shared_memory", c.shared_memory,
+      "of channel shm: memory of a worker that others of its host map, too; rings take a quarter of it, and sessions "
+      "beyond that stay on sockets")
+        .at_least(ByteSize::kib(0))
+        .default_text("an eighth of the memory over the workers of the host, at most 1GiB");
   }
 };
 

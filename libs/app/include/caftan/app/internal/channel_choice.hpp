@@ -12,7 +12,7 @@
 namespace caftan::app {
 
 /// `automatic`, then the kinds in the order of `kChannels`.
-enum class ChannelChoice { automatic, unix_socket, tcp };
+enum class ChannelChoice { automatic, shared_memory, unix_socket, tcp };
 
 /// A kind of channel between processes.
 struct ChannelFacts {
@@ -20,11 +20,13 @@ struct ChannelFacts {
   bool is_path;      ///< addresses are paths in a folder of the run, for workers of one host; else host and port
 };
 /// All kinds, in the order of `ChannelChoice` after `automatic`.
-inline constexpr std::array kChannels{ChannelFacts{"unix", true}, ChannelFacts{"tcp", false}};
+inline constexpr std::array kChannels{ChannelFacts{"shm", true}, ChannelFacts{"unix", true},
+                                      ChannelFacts{"tcp", false}};
 
 /// Returns the kind of channel between the processes of one host.
 constexpr const ChannelFacts& channel_on_host(ChannelChoice choice) noexcept {
-  return choice == ChannelChoice::automatic ? kChannels.front() : kChannels[static_cast<std::size_t>(choice) - 1];
+  if (choice == ChannelChoice::automatic) choice = ChannelChoice::unix_socket;
+  return kChannels[static_cast<std::size_t>(choice) - 1];
 }
 
 /// Returns what `cluster.channel` may be, for its declaration.

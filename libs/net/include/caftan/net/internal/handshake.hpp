@@ -37,6 +37,8 @@ inline constexpr std::uint64_t kKnowsDepth = 8;
 inline constexpr std::uint64_t kKnowsLeaveReport = 16;
 /// Feature bit: the message `run.returned` between root actors is understood.
 inline constexpr std::uint64_t kKnowsRunReturned = 32;
+/// Feature bit: this side takes rings in shared memory, and the hello says of how many bytes.
+inline constexpr std::uint64_t kSharesMemory = 64;
 
 struct VersionRange {
   std::uint16_t min = 1;
@@ -67,6 +69,8 @@ struct Introduction {
   /// A text that the owners of both sides compare, up to kMaxSettings bytes, no control characters; empty = nothing to
   /// compare.
   std::string settings;
+  /// With kSharesMemory: bytes of the largest ring that this side takes. Else 0.
+  std::uint32_t ring = 0;
   bool operator==(const Introduction&) const = default;
 };
 

@@ -2,6 +2,8 @@
 /// with `listen` and `dial`; both end in an `Accepted` for a peer that has proved the cluster's secret.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -16,12 +18,18 @@ struct Accepted {
   net::PeerInfo peer;
   std::shared_ptr<Channel> channel;
   wire::Bytes early;  ///< bytes that arrived behind the handshake; they belong to the session
+  /// Why the channel is not of the kind that the address names; empty if it is.
+  std::string why_not;
 };
 
 struct HandshakeIoOptions {
   base::Duration timeout = std::chrono::seconds(5);  ///< for the whole handshake
   /// How many accepted connections may shake hands at once; a further one is closed immediately.
   std::size_t max_open = 1024;
+  /// Bytes of each ring of a shm channel, at least 4096; part of a page counts as a page.
+  std::size_t ring = 64 * 1024;
+  /// Bytes that all rings of the executor's Workers may take; beyond that, connections get no rings.
+  std::uint64_t rings = 64 << 20;
 };
 
 using HandshakeDone = std::function<void(Result<Accepted>)>;
@@ -57,6 +65,10 @@ void dial(PollingExecutor& executor, const std::string& address, net::HandshakeO
 /// Checks the form of an address and asks no name service. Errors: invalid_config (no known form, a path of more than
 /// 107 bytes, a port above 65535); the text names the address and the forms there are.
 Result<void> check_address(const std::string& address);
+
+/// Checks whether this machine has channels of the kind of that name, as in Channel::kind. Errors: unsupported and
+/// limit_exceeded (with the reason), invalid_config (no such kind).
+Result<void> check_machine(const std::string& name);
 
 /// Returns whether an address that has the right form leads anywhere: it is not empty, and its TCP port is not 0.
 bool is_dialable(const std::string& address);

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -50,6 +51,7 @@ class LifeWatch {
   Events events_;
   std::atomic<bool> stopped_{false};
   base::Mutex mutex_;
+  std::uint64_t beats_ CAFTAN_GUARDED_BY(mutex_) = 0;           // of the peer's channel when they were looked at last
   std::optional<Liveness> liveness_ CAFTAN_GUARDED_BY(mutex_);  // there if watches_
 };
 

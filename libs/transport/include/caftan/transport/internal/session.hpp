@@ -97,6 +97,8 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
 
   bool claim() override { return !ended() && claim_.claim(); }
   int claim_fd() const noexcept override { return channel_->fd(); }
+  bool try_sleep() override { return channel_->try_sleep(); }
+  void wake(bool readable) override { channel_->wake(readable); }
   bool read_claimed() override;
   std::weak_ptr<ClaimableSource> release(bool may_defer) override;
   void end_deferral() override { claim_.end_deferral(); }

@@ -1,0 +1,27 @@
+/// `make_shm_channel`: a channel that begins on a Unix-domain socket and goes on in rings of shared memory. The socket
+/// then carries bells, and its end is the end of the channel. Rules: docs/protocols/shm.md.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "caftan/transport/channel.hpp"
+#include "caftan/transport/internal/shared_memory_budget.hpp"
+
+namespace caftan::transport {
+
+struct ShmChannelOptions {
+  /// This side makes the memory, and switches first: the side that dialled.
+  bool makes_memory = false;
+  std::size_t ring = 64 * 1024;  ///< bytes of each ring: of those it makes, or the most that it takes
+  std::uint32_t frames = 64;     ///< reads and writes within 10 s after which this side makes the memory
+};
+
+/// Makes one end. The channel owns and closes `fd`, a connected and non-blocking Unix-domain socket whose other end is
+/// such a channel, too, made with the other value of `makes_memory`.
+/// @param share  what the rings take of the memory that this process may share; given back with the channel
+std::shared_ptr<Channel> make_shm_channel(PollingExecutor& executor, int fd, const ShmChannelOptions& options,
+                                          SharedMemoryBudget::Share share);
+
+}  // namespace caftan::transport
