@@ -2,6 +2,7 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include <optional>
 #include <string>
 
 #include "caftan/tensor/internal/torch_errors.hpp"
@@ -11,19 +12,48 @@ namespace {
 
 using Gradients = std::vector<at::Tensor>;
 
-/// A dense tensor takes a sparse one, not the reverse.
-at::Tensor sum_of(const at::Tensor& one, const at::Tensor& other) {
-  return one.is_sparse() && !other.is_sparse() ? other.add(one) : one.add(other);
-}
+/// What the gradients of one parameter add up to. The first sum makes a tensor; later sums and the quotient go into that
+/// tensor, since its memory costs more than the additions. A contribution itself is never written.
+class Sum {
+ public:
+  void add(const at::Tensor& gradient) {
+    if (!value_.defined()) {
+      value_ = gradient;
+    } else if (takes(gradient)) {
+      value_.add_(gradient);
+    } else {
+      // A dense tensor takes a sparse one, not the reverse.
+      value_ = value_.is_sparse() && !gradient.is_sparse() ? gradient.add(value_) : value_.add(gradient);
+      own_ = true;
+    }
+  }
+
+  at::Tensor over(double count) { return own_ && is_dense_real(value_) ? value_.div_(count) : value_.div(count); }
+
+ private:
+  static bool is_dense_real(const at::Tensor& tensor) {
+    return tensor.layout() == at::kStrided && tensor.is_floating_point();
+  }
+
+  /// Whether an addition in place gives the tensor that an addition into a new one gives.
+  bool takes(const at::Tensor& gradient) const {
+    return own_ && is_dense_real(value_) && is_dense_real(gradient) && gradient.scalar_type() == value_.scalar_type() &&
+           gradient.sizes() == value_.sizes();
+  }
+
+  at::Tensor value_;
+  bool own_ = false;
+};
 
 at::Tensor mean_of(std::span<const Gradients> contributions, std::size_t parameter) {
-  at::Tensor sum;
+  std::optional<Sum> sum;
   for (const Gradients& gradients : contributions) {
     const at::Tensor& gradient = gradients[parameter];
     if (!gradient.defined()) continue;
-    sum = sum.defined() ? sum_of(sum, gradient) : gradient;
+    if (!sum) sum.emplace();
+    sum->add(gradient);
   }
-  return sum.defined() ? sum.div(static_cast<double>(contributions.size())) : sum;
+  return sum ? sum->over(static_cast<double>(contributions.size())) : at::Tensor();
 }
 
 }  // namespace
