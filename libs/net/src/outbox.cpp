@@ -1,6 +1,7 @@
 #include "caftan/net/internal/outbox.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "caftan/wire/frame.hpp"
@@ -51,10 +52,38 @@ void Outbox::append(wire::Bytes&& frame, CallId call, std::vector<wire::Segment>
   bulk_.push_back({call, std::move(bulk), 0, 0, size});
 }
 
+void Outbox::append_lending(wire::Bytes&& frame, CallId call, std::vector<wire::Segment> bulk) {
+  Lent lent;
+  const auto chunked = std::stable_partition(bulk.begin(), bulk.end(), wire::is_lent);
+  lent.segments.assign(std::make_move_iterator(bulk.begin()), std::make_move_iterator(chunked));
+  for (const wire::Segment& segment : lent.segments) lent.bytes += segment.size;
+  bulk.erase(bulk.begin(), chunked);
+  lent_bytes_ += lent.bytes;
+  lent_.push_back(std::move(lent));
+  append(std::move(frame), call, std::move(bulk));
+}
+
+std::vector<wire::Segment> Outbox::taken() {
+  std::vector<wire::Segment> segments = std::move(lent_.front().segments);
+  lent_bytes_ -= lent_.front().bytes;
+  lent_.pop_front();
+  return segments;
+}
+
+std::vector<wire::Segment> Outbox::take_back() {
+  std::vector<wire::Segment> all;
+  while (lends()) {
+    std::vector<wire::Segment> segments = taken();
+    std::move(segments.begin(), segments.end(), std::back_inserter(all));
+  }
+  return all;
+}
+
 // SE-16: fixes the next bytes to write: all control frames, then chunks of at most kMaxChunk bytes together. Nothing is
 // added behind chunks that are not written yet. Chunks go with each round of control frames, so that a stream of these
 // does not hold tensors back for ever (SE-17).
 void Outbox::commit() {
+  has_left_frames_ = has_chunk_ && !control_.empty();
   if (has_chunk_) return;
   for (wire::Bytes& frame : control_) committed_.push_back({std::move(frame), {}});
   control_.clear();

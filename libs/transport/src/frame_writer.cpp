@@ -1,6 +1,7 @@
 #include "caftan/transport/internal/frame_writer.hpp"
 
 #include <algorithm>
+#include <vector>
 
 #include "caftan/wire/internal/bye_body.hpp"
 #include "caftan/wire/internal/shortened.hpp"
@@ -24,34 +25,53 @@ bool FrameWriter::send(wire::OutFrame& frame, std::optional<FlushBy> may_wait) {
     append_locked(frame);
     watch_backlog_locked();
     frames_.fetch_add(1, std::memory_order_relaxed);
-    if (writing_ == Writing::failed) return true;
-    if (parts_.claim.wants_room()) {
-      // While the channel counts as full, only a thread that shows life writes; that thread then also writes this frame
-      // before it stops.
-      if (writing_ == Writing::busy) writing_ = Writing::again;
-      return true;
-    }
-    ++held_back_;
-    const bool enough =
-        outbox_.queued_bytes() >= kFlushAt || (may_wait == FlushBy::soon && held_back_ >= kFramesHeldBack);
-    if (!may_wait || enough) {
-      flush_locked();
-    } else if (!flush_due_ || (may_wait == FlushBy::soon && flush_due_ != FlushBy::soon)) {
-      flush_due_ = may_wait;
-      later = true;
-    }
+    later = offer_locked(may_wait);
   }
   if (later) parts_.executor.flush_later(self_.lock(), *may_wait);
   return true;
 }
 
+/// Writes a frame that was appended now, or leaves it for later. Returns whether a flush has to be asked for.
+bool FrameWriter::offer_locked(std::optional<FlushBy> may_wait) {
+  if (writing_ == Writing::failed) return false;
+  if (parts_.claim.wants_room()) {
+    // While the channel counts as full, only a thread that shows life writes; that thread then also writes this frame
+    // before it stops.
+    if (writing_ == Writing::busy) writing_ = Writing::again;
+    return false;
+  }
+  ++held_back_;
+  const bool enough =
+      outbox_.queued_bytes() >= kFlushAt || (may_wait == FlushBy::soon && held_back_ >= kFramesHeldBack);
+  if (!may_wait || enough) {
+    flush_locked();
+    return false;
+  }
+  if (flush_due_ && (may_wait != FlushBy::soon || flush_due_ == FlushBy::soon)) return false;
+  flush_due_ = may_wait;
+  return true;
+}
+
+/// Returns whether large segments of a message are to be lent: the section that says where they lie must fit, too.
+bool FrameWriter::may_lend(const wire::OutFrame& frame) const {
+  if (std::none_of(frame.segments.begin(), frame.segments.end(), wire::is_lent) || !parts_.channel.lends())
+    return false;
+  const std::uint64_t own = frame.sections_size() + frame.body.size() + frame.table.size();
+  const std::uint64_t places = wire::kSectionHeaderSize + 8 * frame.segments.size();
+  return own <= sendable_.message && places <= sendable_.message - own;
+}
+
 void FrameWriter::append_locked(wire::OutFrame& frame) {
   thread_local wire::Bytes bytes;  // keeps its memory from frame to frame: the outbox copies a small frame
   bytes.clear();
+  frame.lends = may_lend(frame);
   wire::encode_frame(frame, bytes);
   const std::uint64_t bulk = frame.header.bulk_size;
-  traffic_.add(frame.header.kind, frame.message, bytes.size(), bulk);
-  if (bulk == 0) {
+  // Counted as if all tensors followed in chunks, so that the sum does not depend on the kind of channel (DP-1).
+  traffic_.add(frame.header.kind, frame.message, bytes.size() - frame.places_size(), bulk);
+  if (frame.lends) {
+    outbox_.append_lending(std::move(bytes), CallId{frame.header.call}, std::move(frame.segments));
+  } else if (bulk == 0) {
     outbox_.append(std::move(bytes));
   } else {
     outbox_.append(std::move(bytes), CallId{frame.header.call}, std::move(frame.segments));
@@ -93,7 +113,7 @@ void FrameWriter::flush_locked(std::size_t enough) {
   while (!full && total < enough && writing_ != Writing::failed && (take_again_locked() || outbox_.unfinished())) {
     if (outbox_.empty()) {
       // The bye goes behind everything, tensor bytes included, so that nothing is lost.
-      if (phase_ != Phase::closing) continue;
+      if (phase_ != Phase::closing || outbox_.lends()) continue;
       phase_ = Phase::bye_queued;
       append_bye_locked();
     }
@@ -183,6 +203,38 @@ void FrameWriter::end(bool try_rest) {
   const base::LockGuard lock(mutex_);
   if (try_rest && writing_ != Writing::failed) flush_locked();
   if (phase_ == Phase::open) phase_ = Phase::ended;  // a thread that is writing may still have to append a bye
+}
+
+void FrameWriter::tell_taken() {
+  bool later = false;
+  {
+    const base::LockGuard lock(mutex_);
+    if (phase_ == Phase::ended) return;
+    wire::FrameHeader header;
+    header.kind = wire::FrameKind::taken;
+    wire::Bytes bytes(wire::kFrameHeaderSize);
+    wire::encode_header(header, bytes.data());
+    outbox_.append(std::move(bytes));
+    frames_.fetch_add(1, std::memory_order_relaxed);
+    later = offer_locked(FlushBy::soon);
+  }
+  if (later) parts_.executor.flush_later(self_.lock(), FlushBy::soon);
+}
+
+Result<void> FrameWriter::on_taken() {
+  std::vector<wire::Segment> segments;  // let go of without the lock
+  const base::LockGuard lock(mutex_);
+  if (!outbox_.lends()) return Error(Errc::malformed_payload, "taken, but nothing was lent");
+  segments = outbox_.taken();
+  watch_backlog_locked();
+  if (phase_ == Phase::closing && !parts_.claim.wants_room() && writing_ != Writing::failed) flush_locked();
+  return {};
+}
+
+void FrameWriter::take_back() {
+  std::vector<wire::Segment> segments;  // let go of without the lock
+  const base::LockGuard lock(mutex_);
+  segments = outbox_.take_back();
 }
 
 Error FrameWriter::fitting(const Error& error, std::size_t beside) const {

@@ -14,7 +14,7 @@ namespace caftan::wire {
 inline constexpr std::size_t kSmallBulk = 4 * 1024;
 
 /// The parts of a frame. The views are copied when the frame is written; the segments travel behind it, and are kept
-/// alive until they are written.
+/// alive until they are written, or until the peer has read those that are lent.
 struct OutFrame {
   FrameHeader header;  ///< the header; `encode_frame` fills in its sizes
   ByteView sections;
@@ -22,11 +22,16 @@ struct OutFrame {
   ByteView table;
   std::vector<Segment> segments;
   std::uint64_t message = 0;  ///< of an actor_message: the id of its type, by which traffic is counted; not written
+  /// Segments of at least kLentFrom bytes are lent: a section says where they lie, and they do not follow.
+  bool lends = false;
 
-  /// Returns the bytes of all sections of the frame: with segments, their sizes are sent as one section more.
+  /// Returns the bytes of all sections of the frame but that of places: with segments, their sizes are sent as one
+  /// section more.
   std::uint64_t sections_size() const noexcept {
     return sections.size() + (segments.empty() ? 0 : kSectionHeaderSize + 8 * segments.size());
   }
+  /// Returns the bytes of the section that says where the segments lie.
+  std::uint64_t places_size() const noexcept { return lends ? kSectionHeaderSize + 8 * segments.size() : 0; }
   /// Bytes of the tensors.
   std::uint64_t bulk_size() const noexcept {
     std::uint64_t bulk = 0;
@@ -34,6 +39,9 @@ struct OutFrame {
     return bulk;
   }
 };
+
+/// Returns whether a segment is lent by a message that lends.
+inline bool is_lent(const Segment& segment) noexcept { return segment.size >= kLentFrom; }
 
 /// Appends the bytes of `frame` to `to`, without those of its segments, and fills in the sizes in its header. `to` has
 /// room for a small bulk behind them.
