@@ -327,6 +327,7 @@ int run_loopback() {
 }  // namespace caftan::bench
 
 int main(int argc, char** argv) {
+  ::setenv("THP_MEM_ALLOC_ENABLE", "1", 0);  // as Program::main does
   const std::string kind = argc == 2 ? argv[1] : "";
   if (kind == "shm" || kind == "unix" || kind == "tcp") return caftan::bench::run_two_processes(kind);
   if (kind == "loopback") return caftan::bench::run_loopback();

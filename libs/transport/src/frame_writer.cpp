@@ -1,6 +1,8 @@
 #include "caftan/transport/internal/frame_writer.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <utility>
 #include <vector>
 
 #include "caftan/wire/internal/bye_body.hpp"
@@ -14,6 +16,8 @@ constexpr std::size_t kFlushAt = 64 * 1024;  // a queue of this many bytes is wr
 constexpr unsigned kFramesHeldBack = 16;     // requests that leave together while the peer works on earlier ones
 constexpr int kMaxVectors = 128;
 constexpr std::size_t kEnoughToShowLife = 1 << 20;  // bytes
+/// A `taken` leaves with what is written next, which mostly is a reply or the next call: alone, it would wake the peer.
+constexpr base::Duration kTakenWaits = std::chrono::milliseconds(1);
 
 }  // namespace
 
@@ -25,30 +29,24 @@ bool FrameWriter::send(wire::OutFrame& frame, std::optional<FlushBy> may_wait) {
     append_locked(frame);
     watch_backlog_locked();
     frames_.fetch_add(1, std::memory_order_relaxed);
-    later = offer_locked(may_wait);
+    if (writing_ == Writing::failed) return true;
+    if (parts_.claim.wants_room()) {
+      // While the channel counts as full, only a thread that shows life writes; that thread then also writes this frame
+      // before it stops.
+      if (writing_ == Writing::busy) writing_ = Writing::again;
+      return true;
+    }
+    ++held_back_;
+    const bool enough =
+        outbox_.queued_bytes() >= kFlushAt || (may_wait == FlushBy::soon && held_back_ >= kFramesHeldBack);
+    if (!may_wait || enough) {
+      flush_locked();
+    } else if (!flush_due_ || (may_wait == FlushBy::soon && flush_due_ != FlushBy::soon)) {
+      flush_due_ = may_wait;
+      later = true;
+    }
   }
   if (later) parts_.executor.flush_later(self_.lock(), *may_wait);
-  return true;
-}
-
-/// Writes a frame that was appended now, or leaves it for later. Returns whether a flush has to be asked for.
-bool FrameWriter::offer_locked(std::optional<FlushBy> may_wait) {
-  if (writing_ == Writing::failed) return false;
-  if (parts_.claim.wants_room()) {
-    // While the channel counts as full, only a thread that shows life writes; that thread then also writes this frame
-    // before it stops.
-    if (writing_ == Writing::busy) writing_ = Writing::again;
-    return false;
-  }
-  ++held_back_;
-  const bool enough =
-      outbox_.queued_bytes() >= kFlushAt || (may_wait == FlushBy::soon && held_back_ >= kFramesHeldBack);
-  if (!may_wait || enough) {
-    flush_locked();
-    return false;
-  }
-  if (flush_due_ && (may_wait != FlushBy::soon || flush_due_ == FlushBy::soon)) return false;
-  flush_due_ = may_wait;
   return true;
 }
 
@@ -206,19 +204,28 @@ void FrameWriter::end(bool try_rest) {
 }
 
 void FrameWriter::tell_taken() {
-  bool later = false;
-  {
-    const base::LockGuard lock(mutex_);
-    if (phase_ == Phase::ended) return;
-    wire::FrameHeader header;
-    header.kind = wire::FrameKind::taken;
-    wire::Bytes bytes(wire::kFrameHeaderSize);
-    wire::encode_header(header, bytes.data());
-    outbox_.append(std::move(bytes));
-    frames_.fetch_add(1, std::memory_order_relaxed);
-    later = offer_locked(FlushBy::soon);
-  }
-  if (later) parts_.executor.flush_later(self_.lock(), FlushBy::soon);
+  const base::LockGuard lock(mutex_);
+  if (phase_ == Phase::ended) return;
+  wire::FrameHeader header;
+  header.kind = wire::FrameKind::taken;
+  wire::Bytes bytes(wire::kFrameHeaderSize);
+  wire::encode_header(header, bytes.data());
+  outbox_.append(std::move(bytes));
+  frames_.fetch_add(1, std::memory_order_relaxed);
+  if (phase_ != Phase::open) return flush_taken_locked();
+  if (std::exchange(taken_waits_, true)) return;
+  parts_.executor.keep_time(parts_.executor.clock().now() + kTakenWaits, [weak = self_] {
+    const auto self = weak.lock();
+    if (!self) return;
+    const base::LockGuard later(self->mutex_);
+    self->taken_waits_ = false;
+    self->flush_taken_locked();
+  });
+}
+
+/// As show_life, it may run on the thread that keeps time: after some bytes a runner writes the rest.
+void FrameWriter::flush_taken_locked() {
+  if (!parts_.claim.wants_room() && writing_ != Writing::failed) flush_locked(kEnoughToShowLife);
 }
 
 Result<void> FrameWriter::on_taken() {

@@ -63,6 +63,11 @@ class Lending : public ::testing::TestWithParam<std::uint64_t> {
     frame.segments = std::move(segments);
     return lender_->session->writer().send(frame);
   }
+  /// Runs all tasks, those too that are to run within 1 ms.
+  void settle() {
+    executor_.run();
+    executor_.advance(std::chrono::milliseconds(1));
+  }
   std::vector<wire::InFrame>& got() { return taker_->handler.frames; }
   std::vector<std::uint64_t> calls() {
     std::vector<std::uint64_t> calls;
@@ -85,7 +90,7 @@ TEST_P(Lending, BU2_LargeSegmentsAreReadWhereTheyLieAndKeptUntilThen) {
   const std::uint64_t before = lender_channel_->written;
   ASSERT_TRUE(send(1, {large.segment(), small.segment(), larger.segment()}));
   EXPECT_TRUE(large.is_kept() && larger.is_kept());
-  executor_.run();
+  settle();
   ASSERT_EQ(got().size(), 1U);
   ASSERT_EQ(got()[0].segments.size(), 3U);
   EXPECT_TRUE(std::ranges::equal(got()[0].segments[0].view(), large.copy));
@@ -106,7 +111,7 @@ TEST_P(Lending, BU2_WhatThePeerHasNotReadIsKept) {
     return LendingChannel::find_here(from);
   };
   ASSERT_TRUE(send(1, {large.segment()}));
-  executor_.run();
+  settle();
   EXPECT_TRUE(was_kept);
   EXPECT_FALSE(large.is_kept());
 }
@@ -128,7 +133,7 @@ TEST_P(Lending, BU3_MessagesWithTensorsKeepTheirOrderAndOtherFramesPassThem) {
     }
     return LendingChannel::find_here(from);
   };
-  executor_.run();
+  settle();
   EXPECT_EQ(calls(), (std::vector<std::uint64_t>{4, 5, 1, 2, 3}));
 }
 
@@ -144,7 +149,7 @@ TEST_P(Lending, BU7_ARunnerGoesOnWithOtherTasksBetweenTheParts) {
     if (read == 64) tasks_before = tasks;
     return LendingChannel::find_here(from);
   };
-  executor_.run();
+  settle();
   EXPECT_EQ(taker_channel_->reads.size(), 64U);
   EXPECT_GT(tasks_before, 0U);
   EXPECT_EQ(tasks, 20U);
@@ -158,7 +163,7 @@ TEST_P(Lending, BU6_WhatWasSentIsCountedAsWithoutLending) {
     Memory large(300'000, 1);
     Memory small(10, 1);
     (void)send(1, {large.segment(), small.segment()});
-    executor_.run();
+    settle();
     const net::Traffic after = lender_->session->writer().traffic();
     std::vector<std::uint64_t> sums;
     for (const FrameKind kind : {FrameKind::call, FrameKind::chunk, FrameKind::taken}) {
@@ -180,7 +185,7 @@ TEST_P(Lending, BU6_CallsOfAPeerThatDoesNotTakeDoNotBegin) {
   }
   net::ServeGate& gate = lender_->session->writer().serve_gate();
   EXPECT_TRUE(gate.is_busy());
-  executor_.run();
+  settle();
   EXPECT_FALSE(gate.is_busy()) << "all was taken";
 }
 
@@ -193,7 +198,7 @@ TEST_P(Lending, BU2_AByeGoesBehindAllThatIsLent) {
     has_left = has_left || taker_->session->has_left();
     return LendingChannel::find_here(from);
   };
-  executor_.run();
+  settle();
   EXPECT_FALSE(has_left);
   EXPECT_EQ(calls(), std::vector<std::uint64_t>{1});
   EXPECT_TRUE(lender_->session->ended() && taker_->session->ended());
@@ -203,7 +208,7 @@ TEST_P(Lending, BU9_ASideThatHasSaidByeStillTakes) {
   Memory large(1 << 20, 1);
   taker_->session->writer().close();
   ASSERT_TRUE(send(1, {large.segment()}));
-  executor_.run();
+  settle();
   EXPECT_EQ(calls(), std::vector<std::uint64_t>{1});
   EXPECT_FALSE(large.is_kept());
   EXPECT_TRUE(lender_->session->ended() && taker_->session->ended());
@@ -214,7 +219,7 @@ TEST_P(Lending, BU2_TheEndOfTheSessionLetsGoOfWhatWasLentAndNothingIsHandedOver)
   Memory large(1 << 20, 1);
   ASSERT_TRUE(send(1, {large.segment()}));
   taker_channel_->find = [](std::uint64_t) { return Error(Errc::peer_down, "it has ended"); };
-  executor_.run();
+  settle();
   EXPECT_TRUE(got().empty());
   ASSERT_EQ(taker_->handler.ends.size(), 1U);
   EXPECT_EQ(taker_->handler.ends[0].code(), Errc::peer_down);
@@ -232,7 +237,7 @@ TEST_P(Lending, BU5_AMessageThatHasNoRoomForItsPlacesIsSentInChunks) {
   frame.segments.push_back(large.segment());
   ASSERT_TRUE(lender_->session->writer().check_size(frame));
   ASSERT_TRUE(lender_->session->writer().send(frame));
-  executor_.run();
+  settle();
   ASSERT_EQ(got().size(), 1U);
   EXPECT_TRUE(std::ranges::equal(got()[0].segments[0].view(), large.copy));
   EXPECT_TRUE(taker_channel_->reads.empty());

@@ -56,8 +56,8 @@ class FrameWriter final : public Flushable {
   /// Ends the lane: no frame is accepted any more. @param try_rest  makes one attempt to write what is queued
   void end(bool try_rest);
 
-  /// Tells the peer that the segments which it lent with its oldest message have been read; also behind this side's
-  /// bye.
+  /// Tells the peer, with what is written next or after 1 ms, that the segments which it lent with its oldest message
+  /// have been read; also behind this side's bye.
   void tell_taken();
   /// The peer has read the segments that the oldest message lent. Errors: malformed_payload (none has lent any).
   Result<void> on_taken();
@@ -102,7 +102,7 @@ class FrameWriter final : public Flushable {
   static constexpr std::size_t kNoBound = std::numeric_limits<std::size_t>::max();
   bool may_lend(const wire::OutFrame& frame) const;
   void append_locked(wire::OutFrame& frame) CAFTAN_REQUIRES(mutex_);
-  bool offer_locked(std::optional<FlushBy> may_wait) CAFTAN_REQUIRES(mutex_);
+  void flush_taken_locked() CAFTAN_REQUIRES(mutex_);
   void append_bye_locked() CAFTAN_REQUIRES(mutex_);
   void close_locked(const Error& reason) CAFTAN_REQUIRES(mutex_);
   void flush_locked(std::size_t enough = kNoBound) CAFTAN_REQUIRES(mutex_);
@@ -122,7 +122,8 @@ class FrameWriter final : public Flushable {
   Phase phase_ CAFTAN_GUARDED_BY(mutex_) = Phase::open;
   Writing writing_ CAFTAN_GUARDED_BY(mutex_) = Writing::idle;
   bool peer_has_left_ CAFTAN_GUARDED_BY(mutex_) = false;
-  Error farewell_ CAFTAN_GUARDED_BY(mutex_);  // goes with bye
+  bool taken_waits_ CAFTAN_GUARDED_BY(mutex_) = false;  // a timer writes what was appended by tell_taken
+  Error farewell_ CAFTAN_GUARDED_BY(mutex_);            // goes with bye
   std::atomic<std::uint64_t> frames_{0};
   std::atomic<std::uint64_t> bytes_{0};
 };
