@@ -14,6 +14,7 @@
 #include "caftan/app/internal/load.hpp"
 #include "caftan/app/internal/plan.hpp"
 #include "caftan/app/internal/reference.hpp"
+#include "caftan/base/keep_freed_memory.hpp"
 #include "caftan/base/settings_io.hpp"
 #include "launch/command_line.hpp"
 #include "launch/launcher.hpp"
@@ -154,6 +155,7 @@ std::string channel_text(const app::Application& application) {
 
 int Program::main(int argc, char** argv) {
   keep_standard_descriptors();
+  keep_freed_memory();
   const auto types = catalog_.types();
   if (!types) return refuse(types.error().text());
   if (actors::is_worker_process(argc, argv)) actors::run_worker_process(catalog_, *types);
