@@ -27,6 +27,8 @@ struct OutFrame {
   std::uint64_t sections_size() const noexcept {
     return sections.size() + (segments.empty() ? 0 : kSectionHeaderSize + 8 * segments.size());
   }
+  /// Returns the bytes of the frame, without those of its segments.
+  std::uint64_t size() const noexcept { return kFrameHeaderSize + sections_size() + body.size() + table.size(); }
   /// Bytes of the tensors.
   std::uint64_t bulk_size() const noexcept {
     std::uint64_t bulk = 0;
