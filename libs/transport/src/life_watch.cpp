@@ -1,13 +1,25 @@
 #include "caftan/transport/internal/life_watch.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace caftan::transport {
 
+namespace {
+
+// Bytes are found at the next look after them, so looks are more frequent than signs of life have to be.
+constexpr int kLooksInAnInterval = 4;
+
+}  // namespace
+
 LifeWatch::LifeWatch(PollingExecutor& executor, Channel& channel, const std::optional<LivenessOptions>& options,
                      const std::string& peer)
-    : executor_(executor), channel_(channel), watches_(options.has_value()) {
-  if (options) liveness_.emplace(*options, peer, executor.clock().now());
+    : executor_(executor),
+      channel_(channel),
+      watches_(options.has_value()),
+      period_(options ? options->interval / kLooksInAnInterval : base::Duration::zero()),
+      looked_(executor.clock().now()) {
+  if (options) liveness_.emplace(*options, peer, looked_);
 }
 
 void LifeWatch::start(std::weak_ptr<LifeWatch> self, Events events) {
@@ -17,16 +29,17 @@ void LifeWatch::start(std::weak_ptr<LifeWatch> self, Events events) {
   look();
 }
 
-void LifeWatch::on_bytes_in(std::size_t count) noexcept {
-  if (!watches_) return;
-  const base::LockGuard lock(mutex_);
-  liveness_->on_bytes_in(executor_.clock().now(), count);
-}
-
-void LifeWatch::on_bytes_out(std::size_t count) noexcept {
-  if (!watches_) return;
-  const base::LockGuard lock(mutex_);
-  liveness_->on_bytes_out(executor_.clock().now(), count);
+/// Tells the rules of what was counted since the last look. They count on the safe side: bytes that came in as heard
+/// now, and bytes that went out as spoken right after the last look. So a ping may leave a look too early, never too
+/// late.
+void LifeWatch::note_counts(base::TimePoint now) {
+  const std::uint64_t in = bytes_in_.load(std::memory_order_relaxed);
+  const std::uint64_t out = bytes_out_.load(std::memory_order_relaxed);
+  const std::uint64_t beats = channel_.beats();
+  if (beats != std::exchange(seen_beats_, beats)) liveness_->on_bytes_in(now, 1);
+  liveness_->on_bytes_in(now, in - std::exchange(seen_in_, in));
+  liveness_->on_bytes_out(looked_, out - std::exchange(seen_out_, out));
+  looked_ = now;
 }
 
 void LifeWatch::look() {
@@ -35,12 +48,11 @@ void LifeWatch::look() {
   base::TimePoint next;
   {
     const base::LockGuard lock(mutex_);
-    if (const std::uint64_t beats = channel_.beats(); beats != std::exchange(beats_, beats)) {
-      liveness_->on_bytes_in(executor_.clock().now(), 1);
-    }
-    action = liveness_->poll(executor_.clock().now(), channel_.has_unread());
+    const base::TimePoint now = executor_.clock().now();
+    note_counts(now);
+    action = liveness_->poll(now, channel_.has_unread());
     if (action == Liveness::Action::dead) dead = liveness_->error();
-    next = liveness_->next_poll();
+    next = std::min(liveness_->next_poll(), now + period_);
   }
   if (action == Liveness::Action::dead) return events_.on_dead(dead);
   if (action == Liveness::Action::send_ping) events_.show_life();
