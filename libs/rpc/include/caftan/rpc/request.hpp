@@ -56,8 +56,6 @@ class PeerRecord {
   virtual WorkerId id() const noexcept = 0;
   /// Returns the peer's name.
   virtual const std::string& name() const noexcept = 0;
-  /// Returns what a thread that waits for this peer may read itself; null when there is nothing to read.
-  virtual std::shared_ptr<base::ReadableSource> source() const = 0;
 };
 
 }  // namespace rpc
@@ -207,6 +205,7 @@ struct CallToken {
   CallId call;  ///< 0 = the request has ended already
   WorkerId peer;
   std::uint64_t session = 0;
+  std::weak_ptr<base::ReadableSource> source{};  ///< what brings the reply; a thread that waits for it may read it
 };
 
 /// Takes the reply of a served call, which has exactly one. Implemented by the worker.
