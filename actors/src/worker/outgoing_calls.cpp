@@ -69,7 +69,7 @@ class OutgoingCalls::Pending final : public transport::ReplySink, public CancelF
     Result<rpc::InPayload> payload{rpc::InPayload()};
     const auto decoded = decode_payload(*reply, calls_->parts_.options.limits, *payload);
     if (!decoded) return finish(decoded.error());
-    payload->owner = std::make_shared<const wire::Bytes>(std::move(reply->payload));  // moved: the views stay
+    payload->owner = std::move(reply->payload).share();  // the views stay
     if (!reply->manifest) return finish(std::move(payload));
     // A reply may carry references too: user code sees them only once they are confirmed (RR-6).
     auto received = std::static_pointer_cast<ReceivedRRefs>(reply->manifest);

@@ -139,8 +139,10 @@ Result<void> FrameReader::begin_frame(const FrameHeader& header) {
     return {};
   }
   if (const auto fits = limits_.check(header.payload_size(), header.bulk_size, 0); !fits) return fits;
+  auto payload = pool_.take(header.payload_size());
+  if (!payload) return payload.error();
   frame_.header = header;
-  frame_.payload.resize(header.payload_size());
+  frame_.payload = *std::move(payload);
   payload_filled_ = 0;
   state_ = State::payload;
   return {};
@@ -154,7 +156,7 @@ void FrameReader::read_payload() {
 }
 
 void FrameReader::split_payload() {
-  const ByteView all(frame_.payload);
+  const ByteView all = frame_.payload.view();
   sections_ = SectionReader(all.first(frame_.header.sections_size));
   frame_.sections = {};
   frame_.body = all.subspan(frame_.header.sections_size, frame_.header.body_size);

@@ -5,13 +5,13 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "caftan/base/internal/fifo.hpp"
 #include "caftan/base/result.hpp"
 #include "caftan/wire/bytes.hpp"
 #include "caftan/wire/frame.hpp"
@@ -33,7 +33,7 @@ struct InSections {
 /// A frame as it arrived: header, sections, body, table, and its tensor segments, complete.
 struct InFrame {
   FrameHeader header;
-  Bytes payload;  ///< owns what the views show
+  Block payload;  ///< owns what the views show
   InSections sections;
   ByteView body;
   ByteView table;
@@ -128,7 +128,7 @@ class FrameReader {
   ByteView manifest_;
   ByteView segment_sizes_;
   std::uint32_t chunk_left_ = 0;
-  std::deque<Incomplete> incomplete_;  // messages whose tensors have not come, the oldest first
+  base::Fifo<Incomplete> incomplete_;  // messages whose tensors have not come, the oldest first
   bool after_bye_ = false;
   std::atomic<std::uint64_t> frames_{0};
 };
