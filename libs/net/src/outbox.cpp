@@ -1,6 +1,8 @@
 #include "caftan/net/internal/outbox.hpp"
 
 #include <algorithm>
+#include <cstring>
+#include <memory>
 #include <utility>
 
 #include "caftan/wire/frame.hpp"
@@ -19,6 +21,13 @@ void append_chunk_header(wire::Bytes& bytes, CallId call, std::size_t size) {
   header.body_size = static_cast<std::uint32_t>(size);
   header.call = call.value;
   wire::encode_header(header, wire::extend(bytes, wire::kFrameHeaderSize));
+}
+
+wire::Segment copy_of(const wire::Segment& segment) {
+  auto bytes = std::make_shared_for_overwrite<std::byte[]>(segment.size);
+  std::memcpy(bytes.get(), segment.data, segment.size);
+  const std::byte* const data = bytes.get();
+  return {data, segment.size, std::move(bytes)};
 }
 
 }  // namespace
@@ -42,6 +51,9 @@ void Outbox::append(wire::OutFrame&& frame) {
     append_chunk_header(to, CallId{frame.header.call}, static_cast<std::size_t>(bulk));
     for (const wire::Segment& segment : frame.segments) wire::append(to, segment.view());
   } else if (bulk != 0) {
+    for (wire::Segment& segment : frame.segments) {
+      if (!segment.owner && segment.size != 0) segment = copy_of(segment);
+    }
     queued_bytes_ += bulk;
     bulk_.push_back({CallId{frame.header.call}, std::move(frame.segments), 0, 0, bulk});
   }

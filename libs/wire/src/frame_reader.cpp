@@ -238,6 +238,7 @@ void FrameReader::begin_segment() {
     std::memcpy(&size, sizes.data() + 8 * frame.segments.size(), 8);
     auto block = pool_.take(size);
     if (block) {
+      frame.segments.reuse();
       frame.segments.push_back(std::move(*block));
     } else {
       frame.received = Error(block.error().code(), "the tensors could not be received: " + block.error().text());

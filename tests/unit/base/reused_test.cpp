@@ -46,7 +46,7 @@ TEST(Reused, AMoveTakesTheMemoryAlongAndLeavesTheOldOne) {
 TEST(Reused, LargeMemoryIsNotKept) {
   Reused<std::vector<char>> large;
   large.resize(100'000);
-  large.end();
+  large.leave();
   EXPECT_EQ(large.capacity(), 0U);
   Reused<std::vector<char>> next;
   next.reuse();

@@ -223,6 +223,21 @@ TEST(Outbox, SE18_ASegmentIsReleasedWhenItsLastByteIsOut) {
   EXPECT_FALSE(outbox.empty());
 }
 
+TEST(Outbox, SE18_ASegmentWithoutOwnerIsCopiedWhereItHasToWait) {
+  Outbox outbox;
+  Reader reader;
+  outbox.append(make_frame(1, 0, {make_segment(1, 0, 7000)}));
+  {
+    const wire::Segment lent = make_segment(2, 0, 7);
+    outbox.append(make_frame(2, 0, {{lent.data, lent.size, nullptr}}));
+  }
+  while (!outbox.empty()) write(outbox, reader, kAll);
+  ASSERT_EQ(reader.frames.size(), 4U);
+  EXPECT_EQ(reader.frames[3].header.call, 2U);
+  const wire::Segment expected = make_segment(2, 0, 7);
+  EXPECT_TRUE(std::equal(reader.frames[3].body.begin(), reader.frames[3].body.end(), expected.data));
+}
+
 TEST(Outbox, SE18_QueuedSegmentsAreReleasedWithTheOutbox) {
   std::weak_ptr<const void> alive;
   {

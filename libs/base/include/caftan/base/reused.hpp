@@ -48,6 +48,7 @@ thread_local SpareMemory<C> SpareMemory<C>::of_thread_;
 template <class C>
 class Reused : public C {
  public:
+  using C::C;
   Reused() = default;
   Reused(C&& other) noexcept : C(std::move(other)) {}  // NOLINT(google-explicit-constructor): it becomes one
   Reused(const Reused&) = default;
@@ -55,19 +56,19 @@ class Reused : public C {
   Reused& operator=(const Reused&) = default;
   Reused& operator=(Reused&& other) noexcept {
     if (this != &other) {
-      end();
+      leave();
       C::swap(other);
     }
     return *this;
   }
-  ~Reused() { end(); }
+  ~Reused() { leave(); }
 
   /// Takes memory that another one of its kind has left on this thread, if it has none itself.
   void reuse() noexcept {
     if (C::capacity() == 0) detail::SpareMemory<C>::take(*this);
   }
   /// Removes all elements and leaves the memory to the next one.
-  void end() noexcept {
+  void leave() noexcept {
     if (C::capacity() != 0) detail::SpareMemory<C>::keep(*this);
     C().swap(*this);
   }

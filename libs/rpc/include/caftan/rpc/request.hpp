@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "caftan/base/result.hpp"
+#include "caftan/base/reused.hpp"
 #include "caftan/base/task.hpp"
 #include "caftan/rpc/ambient.hpp"
 #include "caftan/wire/bytes.hpp"
@@ -136,8 +137,8 @@ enum class TimeoutOf : std::uint8_t {
 /// A request as it leaves: the worker adds ids, sections and the tensor table.
 struct OutRequest {
   wire::FrameKind kind = wire::FrameKind::call;  ///< call, create, fetch, method or op
-  wire::Bytes body;
-  std::vector<at::Tensor> tensors;
+  base::Reused<wire::Bytes> body;
+  base::Reused<std::vector<at::Tensor>> tensors;
   RRefHandles rrefs;  ///< the references inside body, by manifest index
   RRefId target;      ///< fetch and method: the object meant; create: the object whose method makes the value, or none
   HeldObjects held;   ///< for section `chain`
@@ -160,8 +161,8 @@ struct OutRequest {
 
 /// A reply as it leaves.
 struct OutReply {
-  wire::Bytes body;
-  std::vector<at::Tensor> tensors;
+  base::Reused<wire::Bytes> body;
+  base::Reused<std::vector<at::Tensor>> tensors;
   RRefHandles rrefs;
   /// The tensors belong to an object that lives on: memory that something else holds is sent as a copy.
   bool of_object = false;
@@ -174,7 +175,7 @@ struct InPayload {
   wire::ByteView body;
   /// Keeps `body`; null = `body` is valid only during the call that passes this payload.
   std::shared_ptr<const void> owner;
-  std::vector<at::Tensor> tensors;
+  base::Reused<std::vector<at::Tensor>> tensors;
   RRefHandles rrefs;
   wire::Bytes autograd;
   std::vector<std::uint8_t> recorded;
@@ -185,7 +186,7 @@ struct InPayload {
   void drop() noexcept {
     body = {};
     owner.reset();
-    std::vector<at::Tensor>().swap(tensors);
+    tensors.leave();
     RRefHandles().swap(rrefs);
     wire::Bytes().swap(autograd);
     std::vector<std::uint8_t>().swap(recorded);

@@ -31,7 +31,8 @@ class Outbox {
 
   /// Appends a frame to the control lane; always accepted. Its segments, which are moved from, follow as chunk frames
   /// once those of earlier messages are out. Segments are read when they are written, and their owners released with
-  /// their last byte; only small ones with no bulk before them are copied at once. Empty ones are skipped.
+  /// their last byte; only small ones with no bulk before them, and those without an owner, are copied at once. Empty
+  /// ones are skipped.
   void append(wire::OutFrame&& frame);
 
   /// Fills `out` with what to write next and returns how many entries were used; 0: nothing is queued. What it returned

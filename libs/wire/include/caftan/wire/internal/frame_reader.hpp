@@ -13,6 +13,7 @@
 
 #include "caftan/base/internal/fifo.hpp"
 #include "caftan/base/result.hpp"
+#include "caftan/base/reused.hpp"
 #include "caftan/wire/bytes.hpp"
 #include "caftan/wire/frame.hpp"
 #include "caftan/wire/internal/block_pool.hpp"
@@ -37,7 +38,8 @@ struct InFrame {
   InSections sections;
   ByteView body;
   ByteView table;
-  std::vector<Block> segments;     ///< the tensors' bytes; none if `received` is an error
+  /// The tensors' bytes; none if `received` is an error.
+  base::Reused<std::vector<Block>> segments;
   Result<void> received;           ///< limit_exceeded: there was no memory for the tensors, which were skipped
   std::shared_ptr<void> manifest;  ///< the object that the caller of FrameReader made from the manifest
 };

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "caftan/base/reused.hpp"
 #include "caftan/wire/bytes.hpp"
 #include "caftan/wire/frame.hpp"
 #include "caftan/wire/internal/segment.hpp"
@@ -20,7 +21,7 @@ struct OutFrame {
   ByteView sections;
   ByteView body;
   ByteView table;
-  std::vector<Segment> segments;
+  base::Reused<std::vector<Segment>> segments;
   std::uint64_t message = 0;  ///< of an actor_message: the id of its type, by which traffic is counted; not written
 
   /// Returns the bytes of all sections of the frame: with segments, their sizes are sent as one section more.
