@@ -22,11 +22,11 @@ Result<void> ServedCalls::on_frame(const std::shared_ptr<Session>& session, InFr
     if (call) call->cancel();
     return {};
   }
-  const bool brief = dispatcher_.is_brief(frame.header.kind, frame.body);
+  const auto [entry, brief] = dispatcher_.look_up(frame.header.kind, frame.body);
   (void)gate_.enter();
   count_.fetch_add(1, std::memory_order_relaxed);
   auto call = std::make_shared<ServedCall>(std::shared_ptr<ServedCalls>(ports_.shared_from_this(), this), session,
-                                           std::move(frame));
+                                           std::move(frame), entry);
   if (!brief) {
     const base::LockGuard lock(mutex_);
     if (spare_.empty()) {

@@ -36,6 +36,7 @@ struct CallOptions {
 namespace rpc {
 
 class RRefHandle;
+struct FunctionEntry;
 
 /// The name and hash of a C++ type, as signatures and references carry it.
 struct TypeKey {
@@ -179,6 +180,8 @@ struct InPayload {
   RRefHandles rrefs;
   wire::Bytes autograd;
   std::vector<std::uint8_t> recorded;
+  /// The function that the prologue in `body` names, if it was looked up already. It lives as long as the worker.
+  const FunctionEntry* entry = nullptr;
 
   /// Makes `body` outlive the call that handed it over.
   void keep_body();
