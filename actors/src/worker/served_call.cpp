@@ -24,7 +24,7 @@ ServedCall::~ServedCall() {
   // A call that was dropped without a reply, for example by an actor that was killed, gets its reply
   // from this destructor.
   if (!answered_) fail(calls_->ports().leaving().value_or(dropped()));
-  calls_->ended(*this);
+  calls_->gate().leave();
 }
 
 Error ServedCall::dropped() const {
