@@ -97,7 +97,7 @@ std::optional<Error> OwnerHandle::failed() const {
 }
 
 Future<void> OwnerHandle::created() {
-  return local_value().then([](Result<std::shared_ptr<rpc::HostedObject>> value) -> Result<void> {
+  return local_value().then([](const Result<std::shared_ptr<rpc::HostedObject>>& value) -> Result<void> {
     if (!value) return value.error();
     return {};
   });

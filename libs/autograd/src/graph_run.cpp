@@ -78,6 +78,16 @@ void GraphRun::push(std::uint32_t index) {
   std::push_heap(ready_.begin(), ready_.end(), [](const Ready& a, const Ready& b) { return a.priority < b.priority; });
 }
 
+bool GraphRun::next_runs_code() const {
+  if (ready_.empty()) return false;
+  const GraphNode& node = graph_.nodes[ready_.front().node];  // the top of the heap
+  if (node.kind == NodeKind::plain) return true;
+  if (node.kind == NodeKind::root || node.kind == NodeKind::send) return false;
+  const Node& function = *node.function;
+  return !function.tensor_pre_hooks().empty() || !function.pre_hooks().empty() || !function.post_hooks().empty() ||
+         !function.retains_grad_hooks().empty();
+}
+
 bool GraphRun::step(GraphOutputs& outputs) {
   if (ready_.empty()) return false;
   std::pop_heap(ready_.begin(), ready_.end(), [](const Ready& a, const Ready& b) { return a.priority < b.priority; });

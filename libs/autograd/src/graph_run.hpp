@@ -28,6 +28,9 @@ class GraphRun {
   /// expects.
   void provide(std::uint32_t source, torch::autograd::variable_list&& gradients);
 
+  /// Returns whether the ready node that comes first runs code that is not this library's: a function of torch or of the
+  /// user, or a hook.
+  bool next_runs_code() const;
   /// Runs the ready node that comes first. Returns false when none is ready.
   bool step(GraphOutputs& outputs);
 
