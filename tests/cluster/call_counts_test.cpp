@@ -118,7 +118,8 @@ TEST_F(CallCounts, OfACallWithAnInt) {
 
 TEST_F(CallCounts, OfACallWithFourFloats) {
   const Tensor tensor = at::ones({4});
-  expect_at_most({.allocations = 10.1, .locks = 29, .clocks = 4.1}, [&] { caller().rpc_sync<&echo>("callee", tensor); });
+  expect_at_most({.allocations = 10.1, .locks = 29, .clocks = 4.1},
+                 [&] { caller().rpc_sync<&echo>("callee", tensor); });
 }
 
 TEST_F(CallCounts, OfAMethodWithFourFloats) {

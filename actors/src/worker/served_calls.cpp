@@ -45,8 +45,8 @@ Result<void> ServedCalls::on_frame(const std::shared_ptr<Session>& session, InFr
   return {};
 }
 
-/// Looks at a few of the calls that can be cancelled, and removes those that have ended. As more are looked at than come,
-/// those that have ended are at most as many as the others, and the end of a call takes no lock.
+/// Looks at a few of the calls that can be cancelled, and removes those that have ended. As more are looked at than
+/// come, those that have ended are at most as many as the others, and the end of a call takes no lock.
 void ServedCalls::remove_ended_locked() {
   constexpr int kLooks = 2;
   for (int i = 0; i < kLooks && !keys_.empty(); ++i) {

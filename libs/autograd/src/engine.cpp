@@ -182,8 +182,8 @@ Result<Engine::RunSlice> Engine::State::run(std::size_t nodes, GradientSink& sin
   return ran;
 }
 
-/// Runs nodes; what nodes and hooks throw becomes an Error here. From the first node on that runs code which is not this
-/// library's, the thread has the state of the thread that began the pass; setting it costs more than a small node.
+/// Runs nodes; what nodes and hooks throw becomes an Error here. From the first node on that runs code which is not
+/// this library's, the thread has the state of the thread that began the pass; setting it costs more than a small node.
 Result<Engine::RunSlice> Engine::State::run_nodes(std::size_t nodes) {
   RunSlice slice;
   std::optional<at::ThreadLocalStateGuard> of_pass;

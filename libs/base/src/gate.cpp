@@ -16,8 +16,8 @@ bool Gate::wait_until_empty(Executor& executor, TimePoint deadline) {
   return executor.with_wait([&](Executor::Wait& wait) {
     {
       const LockGuard lock(mutex_);
-      // Set before inside_ is read: either this thread reads that nothing is inside, or the last visit to end reads that
-      // it is waited for.
+      // Set before inside_ is read: either this thread reads that nothing is inside, or the last visit to end reads
+      // that it is waited for.
       is_waited_for_.store(true);
       if (inside_.load() == 0) {
         is_waited_for_.store(!waiting_.empty());

@@ -21,8 +21,8 @@ class PointWaiter final : public StateWaiter {
     is_done_here_ = &of_thread == thread_;
     point_.notify();
   }
-  /// Returns whether the waiting thread itself has completed the future, while it read frames in the wait: then no other
-  /// thread uses this object, and it is registered no more. Threads: the one that waits, after its wait.
+  /// Returns whether the waiting thread itself has completed the future, while it read frames in the wait: then no
+  /// other thread uses this object, and it is registered no more. Threads: the one that waits, after its wait.
   bool is_done_here() const noexcept { return is_done_here_; }
 
  private:

@@ -162,8 +162,8 @@ class Builder {
   }
 
  private:
-  /// DA-20: tensors over one storage share a version counter, as views of each other do. That holds for tensors that are
-  /// not recorded, too: a node that saves one of them saves bytes that an operation on another one may change.
+  /// DA-20: tensors over one storage share a version counter, as views of each other do. That holds for tensors that
+  /// are not recorded, too: a node that saves one of them saves bytes that an operation on another one may change.
   void share_version_counter(const Entry& entry, const at::Tensor& tensor) {
     const Part& part = table_.parts[entry.first_part];
     if (part.storage == kNoStorage) return;
@@ -177,7 +177,8 @@ class Builder {
 
   const LayoutTable& table_;
   const Storages storages_;
-  c10::SmallVector<const c10::TensorImpl*, 16> first_over_;  // by storage, where tensors can share one; kept by the message
+  c10::SmallVector<const c10::TensorImpl*, 16>
+      first_over_;  // by storage, where tensors can share one; kept by the message
 };
 
 Result<void> check_blocks(const LayoutTable& table, const std::vector<wire::Block>& blocks) {
@@ -236,9 +237,8 @@ Result<void> decode_tensors(wire::ByteView bytes, TensorLayout::Limits limits, s
   });
   if (!read) return read;
   tensors.reserve(tensors.size() + table.tensors.size());
-  const bool any_recorded = std::any_of(table.tensors.begin(), table.tensors.end(), [](const Entry& entry) {
-    return entry.recorded;
-  });
+  const bool any_recorded =
+      std::any_of(table.tensors.begin(), table.tensors.end(), [](const Entry& entry) { return entry.recorded; });
   return build_each(table, std::move(blocks), [&](DecodedTensor made) {
     if (any_recorded) recorded.push_back(made.recorded ? 1 : 0);
     tensors.push_back(std::move(made.tensor));

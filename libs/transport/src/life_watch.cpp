@@ -29,9 +29,8 @@ void LifeWatch::start(std::weak_ptr<LifeWatch> self, Events events) {
   look();
 }
 
-/// Tells the rules of what was counted since the last look. They count on the safe side: bytes that came in as heard
-/// now, and bytes that went out as spoken right after the last look. So a ping may leave a look too early, never too
-/// late.
+/// Passes on what was counted since the last look, on the safe side: bytes that came in as heard now, and bytes that
+/// went out as spoken right after the last look. So a ping may leave one look too early, never too late.
 void LifeWatch::note_counts(base::TimePoint now) {
   const std::uint64_t in = bytes_in_.load(std::memory_order_relaxed);
   const std::uint64_t out = bytes_out_.load(std::memory_order_relaxed);

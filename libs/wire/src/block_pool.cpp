@@ -21,8 +21,8 @@ namespace detail {
 struct BlockHeader {
   /// Set while the block is in use; empty while the pool caches the block, because the pool owns it then.
   std::shared_ptr<BlockPoolState> pool;
-  BlockHeader* next = nullptr;  ///< the next block of the same size class in the cache
-  std::size_t size_class = 0;   ///< log2 of the capacity
+  BlockHeader* next = nullptr;                          ///< the next block of the same size class in the cache
+  std::size_t size_class = 0;                           ///< log2 of the capacity
   alignas(std::max_align_t) std::byte of_shared[32]{};  ///< where the counts of a shared owner lie
 };
 static_assert(sizeof(BlockHeader) == kBlockAlignment);
@@ -85,7 +85,7 @@ void free_block(BlockHeader* header) noexcept {
 
 struct BlockPoolState {
   struct SizeClass {
-    std::atomic<BlockHeader*> last{nullptr};  // the block that was freed last; whoever exchanges it owns it
+    std::atomic<BlockHeader*> last{nullptr};  // the block that was freed last; a thread takes it by an exchange
     base::Mutex mutex;
     BlockHeader* free CAFTAN_GUARDED_BY(mutex) = nullptr;
   };
@@ -175,7 +175,8 @@ struct AllocatorInHeader {
 
 std::shared_ptr<const void> Block::share() && {
   std::byte* const data = std::move(*this).release();
-  return std::shared_ptr<const void>(data, [](const void*) {}, AllocatorInHeader<std::byte>(data));
+  return std::shared_ptr<const void>(
+      data, [](const void*) {}, AllocatorInHeader<std::byte>(data));
 }
 
 BlockPool::BlockPool(Options options) : state_(std::make_shared<detail::BlockPoolState>(options.max_cached_bytes)) {}

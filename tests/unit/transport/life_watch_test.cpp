@@ -56,7 +56,9 @@ TEST(LifeWatch, SE6_APeerWhoseBeatGoesOnLivesAndOneWhoseBeatStopsIsDead) {
 
 /// A watch whose events are kept, with the time of the executor when it began.
 struct Watched {
-  Watched() { watch->start(watch, {[this] { shown.push_back(now()); }, [this](const Error&) { dead = now(); }}); }
+  Watched() {
+    watch->start(watch, {[this] { shown.push_back(now()); }, [this](const Error&) { dead = now(); }});
+  }
   ~Watched() { watch->stop(); }
   base::Duration now() const { return executor.clock().now() - begun; }
 

@@ -41,7 +41,8 @@ enum class SharedMemory : std::uint8_t {
 /// @param recorded  empty, or one byte per tensor: 1 = the sender has recorded it for a backward pass. Kept only where
 ///                  the tensor requires grad.
 /// @param shared  with `copy`, memory that only `tensors` hold (and the bases of views among them) is not copied
-/// @param small  if not null: tensors of at most wire::kSmallBulk bytes in all are copied there, and their segment has no
+/// @param small  if not null: tensors of at most wire::kSmallBulk bytes in all are copied there, and their segment has
+/// no
 ///               owner, so it is valid as long as `small` is neither changed nor destroyed
 /// Errors: unsupported ("argument tensor 2 (float32 nested): ..."): a tensor that cannot travel; bad_arguments when
 ///         `recorded` has another length; limit_exceeded without memory for a copy.
@@ -92,9 +93,9 @@ class TensorLayout {
   std::shared_ptr<const detail::LayoutTable> table_;
 };
 
-/// Makes the tensors of a table, as TensorLayout::parse and build do, and appends them to `tensors`; allocates nothing but
-/// them. Where the sender has recorded any, `recorded` gets one byte per tensor.
-/// Errors: as TensorLayout::parse and build.
+/// Makes the tensors of a table, as TensorLayout::parse and build do, and appends them to `tensors`; allocates nothing
+/// but them. Where the sender has recorded any, `recorded` gets one byte per tensor. Errors: as TensorLayout::parse and
+/// build.
 Result<void> decode_tensors(wire::ByteView table, TensorLayout::Limits limits, std::vector<wire::Block>&& blocks,
                             std::vector<at::Tensor>& tensors, std::vector<std::uint8_t>& recorded);
 

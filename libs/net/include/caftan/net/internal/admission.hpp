@@ -32,7 +32,8 @@ class AdmissionWindow {
   /// @param limit  bytes outstanding at once, 1 to kMostBytes; other values become the nearest one
   /// @param most   acquisitions outstanding at once, 1 to kMostHolders; other values become the nearest one
   explicit AdmissionWindow(std::uint64_t limit, std::uint64_t most = kMostHolders)
-      : limit_(std::clamp(limit, std::uint64_t{1}, kMostBytes)), most_(std::clamp(most, std::uint64_t{1}, kMostHolders)) {}
+      : limit_(std::clamp(limit, std::uint64_t{1}, kMostBytes)),
+        most_(std::clamp(most, std::uint64_t{1}, kMostHolders)) {}
   /// Ends waiters that are left with shut_down.
   ~AdmissionWindow() { close(Error(Errc::shut_down, "the session has ended")); }
   AdmissionWindow(const AdmissionWindow&) = delete;
@@ -68,8 +69,9 @@ class AdmissionWindow {
     Waiter waiter;
   };
 
-  /// What was acquired and not released: the bytes in the lower 40 bits, the number of acquisitions above them; a request
-  /// of 0 bytes is one too. At most kMostBytes are admitted beside what is outstanding, so neither part overflows.
+  /// What was acquired and not released: the bytes in the lower 40 bits, the number of acquisitions above them; a
+  /// request of 0 bytes is one too. At most kMostBytes are admitted beside what is outstanding, so neither part
+  /// overflows.
   struct Taken {
     std::uint64_t value = 0;
     static constexpr unsigned kBits = 40;

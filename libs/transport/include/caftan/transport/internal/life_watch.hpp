@@ -48,7 +48,7 @@ class LifeWatch {
 
   PollingExecutor& executor_;
   Channel& channel_;
-  const bool watches_;  // false: the peer cannot fall silent alone
+  const bool watches_;           // false: the peer cannot fall silent alone
   const base::Duration period_;  // the longest time between two looks
   std::weak_ptr<LifeWatch> self_;
   Events events_;

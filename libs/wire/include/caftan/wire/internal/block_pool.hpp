@@ -61,8 +61,8 @@ class Block {
   std::size_t size_ = 0;
 };
 
-/// Caches freed blocks by power-of-two class, 64 B and up; the one of a class that was freed last changes hands without a
-/// lock. Blocks of 64 KiB and more are mapped (from 2 MiB on with huge pages), smaller ones come from operator new.
+/// Caches freed blocks by power-of-two class, 64 B and up; the one of a class that was freed last changes hands without
+/// a lock. Blocks of 64 KiB and more are mapped (from 2 MiB on with huge pages), smaller ones come from operator new.
 /// Threads: any, all methods.
 class BlockPool {
  public:
