@@ -174,6 +174,7 @@ Result<void> Session::dispatch(wire::InFrame frame) {
       wire::OutFrame pong;
       pong.header.kind = wire::FrameKind::pong;
       writer_.send(pong);
+      life_.on_pong_out();
       return {};
     }
     case wire::FrameKind::pong:

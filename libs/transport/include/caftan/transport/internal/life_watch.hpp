@@ -41,15 +41,17 @@ class LifeWatch {
   // Bytes are only counted here: neither takes a lock or the time. The next look at the counts finds them.
   void on_bytes_in(std::size_t count) noexcept { bytes_in_.fetch_add(count, std::memory_order_relaxed); }
   void on_bytes_out(std::size_t count) noexcept { bytes_out_.fetch_add(count, std::memory_order_relaxed); }
+  /// A pong leaves. It postpones the next ping from this moment on: of two idle sides only one sends pings.
+  void on_pong_out() noexcept;
 
  private:
   void look();
-  void note_counts(base::TimePoint now) CAFTAN_REQUIRES(mutex_);
+  bool note_counts(base::TimePoint now) CAFTAN_REQUIRES(mutex_);
 
   PollingExecutor& executor_;
   Channel& channel_;
-  const bool watches_;           // false: the peer cannot fall silent alone
-  const base::Duration period_;  // the longest time between two looks
+  const bool watches_;                  // false: the peer cannot fall silent alone
+  const base::Duration active_period_;  // the longest time between two looks while more goes out than signs of life
   std::weak_ptr<LifeWatch> self_;
   Events events_;
   std::atomic<bool> stopped_{false};
