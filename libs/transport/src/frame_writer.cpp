@@ -46,16 +46,8 @@ bool FrameWriter::send(wire::OutFrame& frame, std::optional<FlushBy> may_wait) {
 }
 
 void FrameWriter::append_locked(wire::OutFrame& frame) {
-  thread_local wire::Bytes bytes;  // keeps its memory from frame to frame: the outbox copies a small frame
-  bytes.clear();
-  wire::encode_frame(frame, bytes);
-  const std::uint64_t bulk = frame.header.bulk_size;
-  traffic_.add(frame.header.kind, frame.message, bytes.size(), bulk);
-  if (bulk == 0) {
-    outbox_.append(std::move(bytes));
-  } else {
-    outbox_.append(std::move(bytes), CallId{frame.header.call}, std::move(frame.segments));
-  }
+  traffic_.add(frame.header.kind, frame.message, frame.size(), frame.bulk_size());
+  outbox_.append(std::move(frame));
 }
 
 void FrameWriter::append_bye_locked() {

@@ -139,8 +139,10 @@ Result<void> FrameReader::begin_frame(const FrameHeader& header) {
     return {};
   }
   if (const auto fits = limits_.check(header.payload_size(), header.bulk_size, 0); !fits) return fits;
+  auto payload = pool_.take(header.payload_size());
+  if (!payload) return payload.error();
   frame_.header = header;
-  frame_.payload.resize(header.payload_size());
+  frame_.payload = *std::move(payload);
   payload_filled_ = 0;
   state_ = State::payload;
   return {};
@@ -154,7 +156,7 @@ void FrameReader::read_payload() {
 }
 
 void FrameReader::split_payload() {
-  const ByteView all(frame_.payload);
+  const ByteView all = frame_.payload.view();
   sections_ = SectionReader(all.first(frame_.header.sections_size));
   frame_.sections = {};
   frame_.body = all.subspan(frame_.header.sections_size, frame_.header.body_size);
@@ -236,6 +238,7 @@ void FrameReader::begin_segment() {
     std::memcpy(&size, sizes.data() + 8 * frame.segments.size(), 8);
     auto block = pool_.take(size);
     if (block) {
+      frame.segments.reuse();
       frame.segments.push_back(std::move(*block));
     } else {
       frame.received = Error(block.error().code(), "the tensors could not be received: " + block.error().text());

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "caftan/base/reused.hpp"
 #include "caftan/wire/bytes.hpp"
 #include "caftan/wire/frame.hpp"
 #include "caftan/wire/internal/segment.hpp"
@@ -20,13 +21,15 @@ struct OutFrame {
   ByteView sections;
   ByteView body;
   ByteView table;
-  std::vector<Segment> segments;
+  base::Reused<std::vector<Segment>> segments;
   std::uint64_t message = 0;  ///< of an actor_message: the id of its type, by which traffic is counted; not written
 
   /// Returns the bytes of all sections of the frame: with segments, their sizes are sent as one section more.
   std::uint64_t sections_size() const noexcept {
     return sections.size() + (segments.empty() ? 0 : kSectionHeaderSize + 8 * segments.size());
   }
+  /// Returns the bytes of the frame, without those of its segments.
+  std::uint64_t size() const noexcept { return kFrameHeaderSize + sections_size() + body.size() + table.size(); }
   /// Bytes of the tensors.
   std::uint64_t bulk_size() const noexcept {
     std::uint64_t bulk = 0;
