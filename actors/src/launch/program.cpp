@@ -14,6 +14,7 @@
 #include "caftan/app/internal/load.hpp"
 #include "caftan/app/internal/plan.hpp"
 #include "caftan/app/internal/reference.hpp"
+#include "caftan/base/keep_freed_memory.hpp"
 #include "caftan/base/settings_io.hpp"
 #include "launch/command_line.hpp"
 #include "launch/launcher.hpp"
@@ -160,6 +161,7 @@ void use_huge_pages() {
 
 int Program::main(int argc, char** argv) {
   keep_standard_descriptors();
+  keep_freed_memory();
   use_huge_pages();
   const auto types = catalog_.types();
   if (!types) return refuse(types.error().text());

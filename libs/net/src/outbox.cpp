@@ -1,11 +1,12 @@
 #include "caftan/net/internal/outbox.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
+#include <memory>
 #include <utility>
 
 #include "caftan/wire/frame.hpp"
-#include "caftan/wire/internal/out_frame.hpp"
 
 namespace caftan::net {
 
@@ -13,7 +14,7 @@ namespace {
 
 /// Small frames share one buffer, so that a burst of calls is one entry of the gather list.
 constexpr std::size_t kBufferSize = 64 * 1024;
-constexpr std::size_t kCopyBelow = wire::kSmallBulk + 1024;  // bytes: a frame with a small bulk behind it
+constexpr std::size_t kSmallFrame = wire::kSmallBulk + 1024;  // bytes: a frame with a small bulk behind it
 
 void append_chunk_header(wire::Bytes& bytes, CallId call, std::size_t size) {
   wire::FrameHeader header;
@@ -23,44 +24,52 @@ void append_chunk_header(wire::Bytes& bytes, CallId call, std::size_t size) {
   wire::encode_header(header, wire::extend(bytes, wire::kFrameHeaderSize));
 }
 
+wire::Segment copy_of(const wire::Segment& segment) {
+  auto bytes = std::make_shared_for_overwrite<std::byte[]>(segment.size);
+  std::memcpy(bytes.get(), segment.data, segment.size);
+  const std::byte* const data = bytes.get();
+  return {data, segment.size, std::move(bytes)};
+}
+
 }  // namespace
 
-void Outbox::append(wire::Bytes&& frame) {
-  if (frame.empty()) return;
-  queued_bytes_ += frame.size();
-  if (frame.size() > kCopyBelow) {
-    control_.push_back(std::move(frame));
-    return;
-  }
-  if (control_.empty() || control_.back().size() + frame.size() > kBufferSize) control_.emplace_back();
-  wire::append(control_.back(), frame);
+/// Returns the buffer at whose end a frame of `size` bytes belongs.
+wire::Bytes& Outbox::buffer_for(std::size_t size) {
+  const bool shares = size <= kSmallFrame && !control_.empty() && control_.back().size() + size <= kBufferSize;
+  if (!shares) control_.push_back(std::exchange(spare_, {}));
+  return control_.back();
 }
 
-void Outbox::append(wire::Bytes&& frame, CallId call, std::vector<wire::Segment> bulk) {
-  std::uint64_t size = 0;
-  for (const wire::Segment& segment : bulk) size += segment.size;
-  if (size != 0 && size <= wire::kSmallBulk && bulk_.empty()) {
-    // No bulk data is queued ahead: a small segment goes right behind its frame.
-    append_chunk_header(frame, call, static_cast<std::size_t>(size));
-    for (const wire::Segment& segment : bulk) wire::append(frame, segment.view());
-    append(std::move(frame));
-    return;
-  }
-  append(std::move(frame));
-  if (size == 0) return;
+void Outbox::append(wire::OutFrame&& frame) {
+  const std::uint64_t bulk = frame.chunked_size();
+  // No bulk data is queued ahead: a small segment goes right behind its frame.
+  const bool follows = bulk != 0 && bulk <= wire::kSmallBulk && bulk_.empty();
+  const std::uint64_t size = frame.size() + (follows ? wire::kFrameHeaderSize + bulk : 0);
+  wire::Bytes& to = buffer_for(size);
+  wire::encode_frame(frame, to);
   queued_bytes_ += size;
-  bulk_.push_back({call, std::move(bulk), 0, 0, size});
+  if (frame.lends) lend(frame);
+  if (follows) {
+    append_chunk_header(to, CallId{frame.header.call}, static_cast<std::size_t>(bulk));
+    for (const wire::Segment& segment : frame.segments) wire::append(to, segment.view());
+  } else if (bulk != 0) {
+    for (wire::Segment& segment : frame.segments) {
+      if (!segment.owner && segment.size != 0) segment = copy_of(segment);
+    }
+    queued_bytes_ += bulk;
+    bulk_.push_back({CallId{frame.header.call}, std::move(frame.segments), 0, 0, bulk});
+  }
 }
 
-void Outbox::append_lending(wire::Bytes&& frame, CallId call, std::vector<wire::Segment> bulk) {
-  Lent lent;
-  const auto chunked = std::stable_partition(bulk.begin(), bulk.end(), wire::is_lent);
-  lent.segments.assign(std::make_move_iterator(bulk.begin()), std::make_move_iterator(chunked));
+/// Keeps the segments that `frame` lends, and leaves it those that follow as chunks.
+void Outbox::lend(wire::OutFrame& frame) {
+  std::vector<wire::Segment>& segments = frame.segments;
+  const auto chunked = std::stable_partition(segments.begin(), segments.end(), wire::is_lent);
+  Lent lent{{std::make_move_iterator(segments.begin()), std::make_move_iterator(chunked)}};
+  segments.erase(segments.begin(), chunked);
   for (const wire::Segment& segment : lent.segments) lent.bytes += segment.size;
-  bulk.erase(bulk.begin(), chunked);
   lent_bytes_ += lent.bytes;
   lent_.push_back(std::move(lent));
-  append(std::move(frame), call, std::move(bulk));
 }
 
 std::vector<wire::Segment> Outbox::taken() {
@@ -148,6 +157,11 @@ void Outbox::consume(std::size_t bytes) {
     }
     bytes -= rest;
     written_ = 0;
+    wire::Bytes& buffer = committed_.front().bytes;
+    if (buffer.capacity() > spare_.capacity() && buffer.capacity() <= kSmallFrame) {
+      buffer.clear();
+      spare_ = std::move(buffer);
+    }
     committed_.pop_front();
   }
   if (committed_.empty()) has_chunk_ = false;  // chunks stand behind all other committed pieces

@@ -54,26 +54,16 @@ bool FrameWriter::send(wire::OutFrame& frame, std::optional<FlushBy> may_wait) {
 bool FrameWriter::may_lend(const wire::OutFrame& frame) const {
   if (std::none_of(frame.segments.begin(), frame.segments.end(), wire::is_lent) || !parts_.channel.lends())
     return false;
-  const std::uint64_t own = frame.sections_size() + frame.body.size() + frame.table.size();
+  const std::uint64_t own = frame.size() - wire::kFrameHeaderSize;
   const std::uint64_t places = wire::kSectionHeaderSize + 8 * frame.segments.size();
   return own <= sendable_.message && places <= sendable_.message - own;
 }
 
 void FrameWriter::append_locked(wire::OutFrame& frame) {
-  thread_local wire::Bytes bytes;  // keeps its memory from frame to frame: the outbox copies a small frame
-  bytes.clear();
   frame.lends = may_lend(frame);
-  wire::encode_frame(frame, bytes);
-  const std::uint64_t bulk = frame.header.bulk_size;
   // Counted as if all tensors followed in chunks, so that the sum does not depend on the kind of channel (DP-1).
-  traffic_.add(frame.header.kind, frame.message, bytes.size() - frame.places_size(), bulk);
-  if (frame.lends) {
-    outbox_.append_lending(std::move(bytes), CallId{frame.header.call}, std::move(frame.segments));
-  } else if (bulk == 0) {
-    outbox_.append(std::move(bytes));
-  } else {
-    outbox_.append(std::move(bytes), CallId{frame.header.call}, std::move(frame.segments));
-  }
+  traffic_.add(frame.header.kind, frame.message, frame.size() - frame.places_size(), frame.bulk_size());
+  outbox_.append(std::move(frame));
 }
 
 void FrameWriter::append_bye_locked() {
@@ -206,11 +196,9 @@ void FrameWriter::end(bool try_rest) {
 void FrameWriter::tell_taken() {
   const base::LockGuard lock(mutex_);
   if (phase_ == Phase::ended) return;
-  wire::FrameHeader header;
-  header.kind = wire::FrameKind::taken;
-  wire::Bytes bytes(wire::kFrameHeaderSize);
-  wire::encode_header(header, bytes.data());
-  outbox_.append(std::move(bytes));
+  wire::OutFrame taken;
+  taken.header.kind = wire::FrameKind::taken;
+  outbox_.append(std::move(taken));
   frames_.fetch_add(1, std::memory_order_relaxed);
   if (phase_ != Phase::open) return flush_taken_locked();
   if (std::exchange(taken_waits_, true)) return;

@@ -1,7 +1,6 @@
 #include "caftan/transport/internal/session.hpp"
 
 #include <algorithm>
-#include <chrono>
 
 #include "caftan/wire/internal/bye_body.hpp"
 
@@ -74,11 +73,6 @@ Result<CallId> Session::request(wire::OutFrame& frame, std::uint64_t room, base:
   auto call = requests_.insert(sink, room, deadline);
   if (!call) return call;
   frame.header.call = call->value;
-  if (deadline != base::kNever) {
-    const auto left = deadline - parts_.executor.clock().now();
-    frame.header.remaining_us = static_cast<std::uint64_t>(
-        std::max<std::int64_t>(1, std::chrono::duration_cast<std::chrono::microseconds>(left).count()));
-  }
   // If the request could not be sent, forget() shows whether the end of the session has failed it already. While the
   // peer works on earlier requests, this one may leave together with the next.
   const bool alone = requests_.size() <= 1;
@@ -109,12 +103,9 @@ void Session::on_ready(bool readable, bool writable) {
     }
     has_place = reader_.has_place();
   }
-  {
-    const base::LockGuard lock(end_mutex_);
-    if (!end_requested_) {
-      if (has_place) return read_soon();
-      return claim_.rearm();
-    }
+  if (!end_is_requested()) {
+    if (has_place) return read_soon();
+    return claim_.rearm();
   }
   (void)try_end();
 }
@@ -134,14 +125,11 @@ bool Session::read_claimed() {
 
 std::weak_ptr<ClaimableSource> Session::release(bool may_defer) {
   const bool has_place = reader_.has_place();
-  {
-    const base::LockGuard lock(end_mutex_);
-    if (!end_requested_) {
-      if (claim_.release(may_defer && !has_place)) return weak_from_this();
-      if (has_place) read_soon();
-      return {};
-    }
-    claim_.give_up();
+  std::weak_ptr<ClaimableSource> deferred;
+  if (claim_.release(may_defer && !has_place)) deferred = weak_from_this();
+  if (!end_is_requested()) {
+    if (has_place) read_soon();
+    return deferred;
   }
   (void)try_end();
   return {};
@@ -225,6 +213,7 @@ Result<void> Session::dispatch(wire::InFrame frame) {
       wire::OutFrame pong;
       pong.header.kind = wire::FrameKind::pong;
       writer_.send(pong);
+      life_.on_pong_out();
       return {};
     }
     case wire::FrameKind::pong:
@@ -263,9 +252,17 @@ Result<void> Session::on_bye(const wire::InFrame& frame) {
 
 /// Stores the reason why the session has to end; the first one stays.
 void Session::request_end(Error reason) {
-  const base::LockGuard lock(end_mutex_);
-  if (!end_requested_) end_requested_ = std::move(reason);
+  {
+    const base::LockGuard lock(end_mutex_);
+    if (!end_requested_) end_requested_ = std::move(reason);
+  }
+  end_is_requested_.fetch_or(1);
 }
+
+/// Returns whether the session is to end. The thread that reads asks after it has given the turn to read back, and a
+/// thread that requests the end takes the turn after it has set the flag. Both change the flag, if only by nothing: so
+/// one of the two changes comes first, and either this thread sees the request or the other one sees the turn free.
+bool Session::end_is_requested() noexcept { return end_is_requested_.fetch_or(0) != 0; }
 
 /// Ends the session for the reason that was asked for, and returns true; false if another thread reads it.
 bool Session::try_end() {

@@ -23,8 +23,9 @@ int thread_event_fd() {
 }
 
 /// Milliseconds until `when`, rounded up; -1 = for ever.
-int poll_timeout(base::TimePoint when, base::TimePoint now) {
+int poll_timeout(base::TimePoint when, const base::Clock& clock) {
   if (when == base::kNever) return -1;
+  const base::TimePoint now = clock.now();
   if (when <= now) return 0;
   const auto ms = std::chrono::ceil<std::chrono::milliseconds>(when - now).count();
   return static_cast<int>(std::min<std::int64_t>(ms, INT_MAX));
@@ -84,7 +85,7 @@ bool ThreadedExecutor::ThreadWait::read_until_notified(ClaimableSource& source, 
       std::uint32_t idle = kIdle;
       const bool sleeps = state_.compare_exchange_strong(idle, kPolling, std::memory_order_acq_rel);
       pollfd fds[2] = {{source.claim_fd(), POLLIN, 0}, {event_fd_, POLLIN, 0}};
-      const int timeout = sleeps ? poll_timeout(deadline, executor_.clock_.now()) : 0;
+      const int timeout = sleeps ? poll_timeout(deadline, executor_.clock_) : 0;
       const int ready = sleeps ? ::poll(fds, 2, timeout) : 0;
       readable = fds[0].revents != 0;
       late = timeout == 0;

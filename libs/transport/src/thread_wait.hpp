@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "caftan/transport/threaded_executor.hpp"
 
@@ -20,6 +21,7 @@ struct ThreadState {
   int event_fd = -1;
   // The source that this thread has released late; no thread reads it for the moment.
   std::weak_ptr<ClaimableSource> deferred;
+  std::vector<std::shared_ptr<Flushable>> flushes;  // empty between two writes of what was held back: only memory
 
   ~ThreadState() {
     if (event_fd >= 0) ::close(event_fd);

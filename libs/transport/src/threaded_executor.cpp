@@ -147,7 +147,7 @@ void ThreadedExecutor::run() {
       if (must_wake) polls_.wake();
       task();
       // Replies of short functions leave together; once a task has taken longer, replies are written at its end.
-      if (flush_is_due()) flush_pending();
+      flush_pending(kMaxFlushDelay);
       continue;
     }
     tasks = 0;
@@ -237,8 +237,10 @@ void ThreadedExecutor::flush_later(std::shared_ptr<Flushable> flushable, FlushBy
   bool no_backstop = false;
   {
     const base::LockGuard lock(mutex_);
-    if (flushes_.empty()) oldest_flush_ = clock_.now();
+    // Without tasks that wait, the write is due as soon as this task has ended.
+    if (flushes_.empty()) oldest_flush_ = queue_.size() > 0 ? clock_.now() : base::TimePoint();
     flushes_.push_back(std::move(flushable));
+    has_flushes_.store(true, std::memory_order_release);
     if (by == FlushBy::soon || base::UserCode::runs_here()) {
       must_wake = want_backstop_locked();
       no_backstop = backstop_ == Backstop::none;
@@ -248,22 +250,24 @@ void ThreadedExecutor::flush_later(std::shared_ptr<Flushable> flushable, FlushBy
   if (no_backstop) flush_pending();
 }
 
-bool ThreadedExecutor::flush_is_due() {
-  const base::LockGuard lock(mutex_);
-  return !flushes_.empty() && clock_.now() - oldest_flush_ > kMaxFlushDelay;
-}
-
-void ThreadedExecutor::flush_pending() {
-  std::vector<std::shared_ptr<Flushable>> flushes;
+/// @param older_than  while tasks wait, writes that are not older than this wait for more
+void ThreadedExecutor::flush_pending(base::Duration older_than) {
+  // What this thread has appended itself it sees without the lock; what another thread appends meanwhile is that one's.
+  if (!has_flushes_.load(std::memory_order_acquire)) return;
+  // Its memory goes around between this thread and the executor.
+  std::vector<std::shared_ptr<Flushable>> flushes = std::move(thread_state().flushes);
   {
     const base::LockGuard lock(mutex_);
-    if (flushes_.empty()) return;
-    flushes.swap(flushes_);
+    const bool is_due = older_than == base::Duration::zero() || queue_.size() == 0 ||
+                        oldest_flush_ == base::TimePoint() || clock_.now() - oldest_flush_ > older_than;
+    if (is_due) {
+      flushes.swap(flushes_);
+      has_flushes_.store(false, std::memory_order_relaxed);
+    }
   }
   for (const auto& flushable : flushes) flushable->flush();
   flushes.clear();
-  const base::LockGuard lock(mutex_);
-  if (flushes_.empty()) flushes.swap(flushes_);  // the empty vector goes back, so that later writes use its memory
+  thread_state().flushes = std::move(flushes);
 }
 
 base::Executor::Wait* ThreadedExecutor::make_wait(std::byte* room) {

@@ -107,7 +107,10 @@ void FrameReader::took_place(std::size_t bytes) {
 
 /// Counts the messages at the front that lack no bytes of chunks.
 void FrameReader::skip_filled() noexcept {
-  while (filled_ < incomplete_.size() && incomplete_[filled_].chunks_missing == 0) ++filled_;
+  while (const Incomplete* const message = chunk_target()) {
+    if (message->chunks_missing != 0) return;
+    ++filled_;
+  }
 }
 
 Result<FrameReader::Item> FrameReader::next() {
@@ -181,8 +184,10 @@ Result<void> FrameReader::begin_frame(const FrameHeader& header) {
     return {};
   }
   if (const auto fits = limits_.check(header.payload_size(), header.bulk_size, 0); !fits) return fits;
+  auto payload = pool_.take(header.payload_size());
+  if (!payload) return payload.error();
   frame_.header = header;
-  frame_.payload.resize(header.payload_size());
+  frame_.payload = *std::move(payload);
   payload_filled_ = 0;
   state_ = State::payload;
   return {};
@@ -196,7 +201,7 @@ void FrameReader::read_payload() {
 }
 
 void FrameReader::split_payload() {
-  const ByteView all(frame_.payload);
+  const ByteView all = frame_.payload.view();
   sections_ = SectionReader(all.first(frame_.header.sections_size));
   frame_.sections = {};
   frame_.body = all.subspan(frame_.header.sections_size, frame_.header.body_size);
@@ -284,10 +289,13 @@ Result<void> FrameReader::end_frame() {
 /// bytes is full at once. Without memory the rest of the message is skipped (WI-22).
 void FrameReader::begin_segment(Incomplete& message, Cursor& at, bool is_placed) {
   const std::size_t count = message.sizes.size() / 8;
-  std::vector<Block>& blocks = message.frame.segments;
+  base::Reused<std::vector<Block>>& blocks = message.frame.segments;
   for (; message.frame.received && at.segment < count; ++at.segment, at.offset = 0) {
     if ((message.place(at.segment) != 0) != is_placed) continue;
-    if (blocks.empty()) blocks.resize(count);
+    if (blocks.empty()) {
+      blocks.reuse();
+      blocks.resize(count);
+    }
     const std::uint64_t size = message.size(at.segment);
     if (!blocks[at.segment].data()) {
       auto block = pool_.take(size);

@@ -13,7 +13,7 @@ void encode_frame(OutFrame& frame, Bytes& to) {
   frame.header.table_size = static_cast<std::uint32_t>(frame.table.size());
 
   const std::size_t behind = bulk > 0 && bulk <= kSmallBulk ? kFrameHeaderSize + static_cast<std::size_t>(bulk) : 0;
-  const std::size_t size = kFrameHeaderSize + sections + frame.body.size() + frame.table.size();
+  const auto size = static_cast<std::size_t>(frame.size());
   std::byte* const header = extend(to, size + behind);
   to.resize(to.size() - (size + behind) + kFrameHeaderSize);
   encode_header(frame.header, header);

@@ -101,7 +101,8 @@ TEST(GoldenBytes, BU2_AFrameThatLends) {
   const auto* const place = reinterpret_cast<const std::byte*>(std::uintptr_t{0x1122334455667788});
   wire::OutFrame frame;
   frame.header.kind = wire::FrameKind::response;
-  frame.segments = {{place, wire::kLentFrom, nullptr}, {place, wire::kLentFrom - 1, nullptr}};
+  const std::shared_ptr<const void> owner(place, [](const void*) {});
+  frame.segments = {{place, wire::kLentFrom, owner}, {place, wire::kLentFrom - 1, owner}};
   frame.lends = true;
   wire::Bytes bytes;
   wire::encode_frame(frame, bytes);

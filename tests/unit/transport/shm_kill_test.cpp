@@ -298,18 +298,16 @@ class LendingDialler {
     writer_.emplace(memory_, false);
     while (!reader_) switch_reading();
     for (std::uint64_t call = 1;; ++call) {
-      const wire::Bytes large = tensor_of(call, kTensor);
-      const wire::Bytes small = tensor_of(call, kSmallTensor);
+      const auto large = std::make_shared<wire::Bytes>(tensor_of(call, kTensor));
+      const auto small = std::make_shared<wire::Bytes>(tensor_of(call, kSmallTensor));
       wire::OutFrame frame;
       frame.header.kind = wire::FrameKind::call;
       frame.header.call = call;
-      frame.segments = {{large.data(), large.size(), nullptr}, {small.data(), small.size(), nullptr}};
+      frame.segments = {{large->data(), large->size(), large}, {small->data(), small->size(), small}};
       frame.lends = lending_->peer_reads();
       if (!frame.lends) ::_exit(3);
       net::Outbox outbox;
-      wire::Bytes bytes;
-      wire::encode_frame(frame, bytes);
-      outbox.append_lending(std::move(bytes), CallId{call}, std::move(frame.segments));
+      outbox.append(std::move(frame));
       bool is_taken = false;
       std::optional<wire::InFrame> answer;
       while (!answer || !is_taken) {
@@ -326,15 +324,13 @@ class LendingDialler {
         }
         if (!wrote && !got) wait(!outbox.empty());
       }
-      if (answer->segments[0].view().size() != kTensor || !std::ranges::equal(answer->segments[0].view(), large) ||
-          !std::ranges::equal(answer->segments[1].view(), small)) {
+      if (answer->segments[0].view().size() != kTensor || !std::ranges::equal(answer->segments[0].view(), *large) ||
+          !std::ranges::equal(answer->segments[1].view(), *small)) {
         ::_exit(2);
       }
       moment();
-      wire::Bytes taken(wire::kFrameHeaderSize);
-      wire::FrameHeader header;
-      header.kind = wire::FrameKind::taken;
-      wire::encode_header(header, taken.data());
+      wire::OutFrame taken;
+      taken.header.kind = wire::FrameKind::taken;
       outbox.append(std::move(taken));
       while (!outbox.empty()) {
         if (!write(outbox)) wait(true);

@@ -3,6 +3,7 @@
 /// wake-ups: docs/architecture.md, "Runners".
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -80,8 +81,7 @@ class ThreadedExecutor final : public PollingExecutor, private base::RunnerLimit
   void hold_call(unsigned depth, base::Task call) override;
   Error too_many_wait() const override;
   bool wake_for_held_locked() noexcept CAFTAN_REQUIRES(mutex_);
-  bool flush_is_due();
-  void flush_pending();
+  void flush_pending(base::Duration older_than = base::Duration::zero());
 
   const Options options_;
   base::SteadyClock clock_;
@@ -92,7 +92,8 @@ class ThreadedExecutor final : public PollingExecutor, private base::RunnerLimit
   Crew crew_;  // used under mutex_, except the method may_begin_unasked
   // Writes that are held back: the first thread that is free performs them.
   std::vector<std::shared_ptr<Flushable>> flushes_ CAFTAN_GUARDED_BY(mutex_);
-  base::TimePoint oldest_flush_ CAFTAN_GUARDED_BY(mutex_);
+  std::atomic<bool> has_flushes_{false};                    // whether there are any; written under mutex_
+  base::TimePoint oldest_flush_ CAFTAN_GUARDED_BY(mutex_);  // the first moment of the clock: due at once
   Backstop backstop_ CAFTAN_GUARDED_BY(mutex_) = Backstop::none;
   bool task_wake_ CAFTAN_GUARDED_BY(mutex_) = false;  // an idle runner was woken for a task
   std::vector<Thread> threads_ CAFTAN_GUARDED_BY(mutex_);

@@ -13,7 +13,9 @@
 #include <vector>
 
 #include "caftan/base/ids.hpp"
+#include "caftan/base/internal/fifo.hpp"
 #include "caftan/wire/bytes.hpp"
+#include "caftan/wire/internal/out_frame.hpp"
 #include "caftan/wire/internal/segment.hpp"
 
 namespace caftan::net {
@@ -28,19 +30,12 @@ class Outbox {
   Outbox(Outbox&&) noexcept = default;
   Outbox& operator=(Outbox&&) noexcept = default;
 
-  /// Appends a complete frame to the control lane. Always accepted. The bytes of a small frame are copied, and the
-  /// caller keeps the buffer; a large buffer is taken.
-  void append(wire::Bytes&& frame);
+  /// Appends a frame to the control lane; always accepted. Its segments, which are moved from, follow as chunk frames
+  /// once those of earlier messages are out. Segments are read when they are written, and their owners released with
+  /// their last byte; only small ones with no bulk before them, and those without an owner, are copied at once. Empty
+  /// ones are skipped. Segments that the frame lends do not follow: they are kept until the peer has read them.
+  void append(wire::OutFrame&& frame);
 
-  /// Appends a frame whose header announced `bulk`: the frame goes to the control lane, its segments follow as chunk
-  /// frames once those of earlier messages are out. Segments are read when they are written, and their owners released
-  /// with their last byte; only small ones with no bulk before them are copied at once. Empty ones are skipped.
-  /// @param call  the request or reply the bytes belong to, for the chunks' headers
-  void append(wire::Bytes&& frame, CallId call, std::vector<wire::Segment> bulk);
-
-  /// As append, for a frame that has said where its segments of at least wire::kLentFrom bytes lie: these do not
-  /// follow. They are kept until the peer has read them.
-  void append_lending(wire::Bytes&& frame, CallId call, std::vector<wire::Segment> bulk);
   /// The peer has read the lent segments of the oldest message. Returns them, for the caller to let go of.
   /// Precondition: lends().
   std::vector<wire::Segment> taken();
@@ -92,15 +87,18 @@ class Outbox {
     std::uint64_t bytes = 0;
   };
 
+  wire::Bytes& buffer_for(std::size_t size);
+  void lend(wire::OutFrame& frame);
   void commit();
   std::size_t cut_chunk();
 
   /// In the order in which they go to the wire; of the first piece, written_ bytes are written already.
-  std::deque<Piece> committed_;
+  base::Fifo<Piece> committed_;
   std::size_t written_ = 0;
   bool has_chunk_ = false;        ///< the last pieces of committed_ are chunks
   bool has_left_frames_ = false;  ///< the last gather left frames in control_
-  std::deque<wire::Bytes> control_;
+  std::vector<wire::Bytes> control_;
+  wire::Bytes spare_;  ///< the memory of a buffer that was written, for the next one
   std::deque<Bulk> bulk_;
   std::deque<Lent> lent_;  ///< by the messages whose segments the peer has not read, the oldest first
   std::uint64_t lent_bytes_ = 0;

@@ -45,8 +45,6 @@ class ReadClaim {
   /// the session often, runners read a moment later, unless a thread claims the session first. Returns whether reading
   /// was deferred so. Threads: the one that has claimed.
   bool release(bool may_defer);
-  /// Ends a claim because the session ends, and leaves the channel as it is. Threads: the one that has claimed.
-  void give_up() noexcept { reading_.store(false, std::memory_order_release); }
   /// Lets runners read if no thread does.
   void end_deferral();
 

@@ -83,8 +83,8 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   const OpenRequests& requests() const noexcept { return requests_; }
 
   /// Sends a request that has taken `room`, which is given back when the request ends. The sink is called exactly once;
-  /// if an error is returned, it is never called, and nothing was sent. Errors: overloaded (too many requests),
-  /// limit_exceeded, peer_down.
+  /// if an error is returned, it is never called, and nothing was sent. The header says how much time is left.
+  /// Errors: overloaded (too many requests), limit_exceeded, peer_down.
   Result<CallId> request(wire::OutFrame& frame, std::uint64_t room, base::TimePoint deadline,
                          const std::shared_ptr<ReplySink>& sink);
   /// Ends the session now, as if the connection had broken.
@@ -119,6 +119,7 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   void end(Error reason);
 
   void request_end(Error reason);
+  bool end_is_requested() noexcept;
   bool try_end();
   void on_silence(const Error& error);
   Error left() const;
@@ -139,6 +140,8 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   Error farewell_;  // the reason in the peer's bye; constant once bye_received_ is set
   base::Mutex end_mutex_;
   std::optional<Error> end_requested_ CAFTAN_GUARDED_BY(end_mutex_);  // why the session is to end
+  // Set behind end_requested_. Read and written by read-modify-write alone (see `end_is_requested`).
+  std::atomic<unsigned> end_is_requested_{0};
   std::atomic<bool> ended_{false};
 };
 

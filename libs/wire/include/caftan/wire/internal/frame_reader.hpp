@@ -5,14 +5,15 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "caftan/base/internal/fifo.hpp"
 #include "caftan/base/result.hpp"
+#include "caftan/base/reused.hpp"
 #include "caftan/wire/bytes.hpp"
 #include "caftan/wire/frame.hpp"
 #include "caftan/wire/internal/block_pool.hpp"
@@ -33,11 +34,12 @@ struct InSections {
 /// A frame as it arrived: header, sections, body, table, and its tensor segments, complete.
 struct InFrame {
   FrameHeader header;
-  Bytes payload;  ///< owns what the views show
+  Block payload;  ///< owns what the views show
   InSections sections;
   ByteView body;
   ByteView table;
-  std::vector<Block> segments;     ///< the tensors' bytes; none if `received` is an error
+  /// The tensors' bytes; none if `received` is an error.
+  base::Reused<std::vector<Block>> segments;
   bool lent = false;               ///< the peer lent segments of it: it has to be told that they were taken
   Result<void> received;           ///< limit_exceeded: there was no memory for the tensors, which were skipped
   std::shared_ptr<void> manifest;  ///< the object that the caller of FrameReader made from the manifest
@@ -142,7 +144,9 @@ class FrameReader {
   void split_payload();
   Result<bool> find_manifest();
   Result<void> end_frame();
-  Incomplete* chunk_target() noexcept { return filled_ < incomplete_.size() ? &incomplete_[filled_] : nullptr; }
+  Incomplete* chunk_target() noexcept {
+    return filled_ < incomplete_.size() ? &incomplete_.begin()[static_cast<std::ptrdiff_t>(filled_)] : nullptr;
+  }
   void skip_filled() noexcept;
   void begin_segment(Incomplete& message, Cursor& at, bool is_placed);
 
@@ -159,7 +163,7 @@ class FrameReader {
   ByteView segment_sizes_;
   ByteView segment_places_;
   std::uint32_t chunk_left_ = 0;
-  std::deque<Incomplete> incomplete_;  // messages whose tensors have not come, the oldest first
+  base::Fifo<Incomplete> incomplete_;  // messages whose tensors have not come, the oldest first
   std::size_t filled_ = 0;             // so many of them, at the front, lack no bytes of chunks
   bool after_bye_ = false;
   std::atomic<std::uint64_t> frames_{0};
