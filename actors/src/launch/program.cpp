@@ -151,8 +151,9 @@ std::string channel_text(const app::Application& application) {
   return here.why_not.empty() ? "" : "channel here: " + std::string(here.facts->name) + ", " + here.why_not + "\n";
 }
 
-/// Lets libtorch ask for huge pages for tensors of 2 MiB and more, unless the environment says otherwise: another worker
-/// reads them out of this process's memory in half the time (ADR 23). libtorch looks at it when it first takes memory.
+/// Lets libtorch ask for huge pages for tensors of 2 MiB and more, unless the environment says otherwise: another
+/// worker reads them out of this process's memory in half the time (ADR 23). libtorch looks at it when it first takes
+/// memory.
 void use_huge_pages() {
   if (::access("/sys/kernel/mm/transparent_hugepage", F_OK) == 0) ::setenv("THP_MEM_ALLOC_ENABLE", "1", 0);
 }

@@ -63,7 +63,8 @@ Result<void> Joiner::meet_neighbours() {
 transport::HandshakeIoOptions Joiner::handshake_io() {
   transport::HandshakeIoOptions options = io_options(parts_.options);
   options.note = [weak = std::weak_ptr(self())](const std::string& peer, const std::string& why) {
-    if (const auto self = weak.lock()) self->parts_.log.write("no large tensors are read out of memory with " + peer + ": " + why);
+    if (const auto self = weak.lock())
+      self->parts_.log.write("no large tensors are read out of memory with " + peer + ": " + why);
   };
   return options;
 }

@@ -193,7 +193,7 @@ void FrameWriter::end(bool try_rest) {
   if (phase_ == Phase::open) phase_ = Phase::ended;  // a thread that is writing may still have to append a bye
 }
 
-void FrameWriter::tell_taken() {
+void FrameWriter::send_taken() {
   const base::LockGuard lock(mutex_);
   if (phase_ == Phase::ended) return;
   wire::OutFrame taken;

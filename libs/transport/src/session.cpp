@@ -199,7 +199,7 @@ Result<void> Session::handle_frames() {
         wire::InFrame frame = reader_.take();
         const bool lent = frame.lent;
         if (auto done = dispatch(std::move(frame)); !done) return done;
-        if (lent) writer_.tell_taken();
+        if (lent) writer_.send_taken();
         break;
       }
     }

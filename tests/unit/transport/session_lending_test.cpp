@@ -64,7 +64,7 @@ class Lending : public ::testing::TestWithParam<std::uint64_t> {
     return lender_->session->writer().send(frame);
   }
   /// Runs all tasks, those too that are to run within 1 ms.
-  void settle() {
+  void run_all() {
     executor_.run();
     executor_.advance(std::chrono::milliseconds(1));
   }
@@ -90,7 +90,7 @@ TEST_P(Lending, BU2_LargeSegmentsAreReadWhereTheyLieAndKeptUntilThen) {
   const std::uint64_t before = lender_channel_->written;
   ASSERT_TRUE(send(1, {large.segment(), small.segment(), larger.segment()}));
   EXPECT_TRUE(large.is_kept() && larger.is_kept());
-  settle();
+  run_all();
   ASSERT_EQ(got().size(), 1U);
   ASSERT_EQ(got()[0].segments.size(), 3U);
   EXPECT_TRUE(std::ranges::equal(got()[0].segments[0].view(), large.copy));
@@ -103,7 +103,7 @@ TEST_P(Lending, BU2_LargeSegmentsAreReadWhereTheyLieAndKeptUntilThen) {
   EXPECT_FALSE(large.is_kept() || larger.is_kept()) << "taken";
 }
 
-TEST_P(Lending, BU2_WhatThePeerHasNotReadIsKept) {
+TEST_P(Lending, BU2_DP4_WhatThePeerHasNotReadIsKept) {
   Memory large(kLentFrom, 1);
   bool was_kept = false;
   taker_channel_->find = [&](std::uint64_t from) {
@@ -111,9 +111,19 @@ TEST_P(Lending, BU2_WhatThePeerHasNotReadIsKept) {
     return LendingChannel::find_here(from);
   };
   ASSERT_TRUE(send(1, {large.segment()}));
-  settle();
+  run_all();
   EXPECT_TRUE(was_kept);
   EXPECT_FALSE(large.is_kept());
+}
+
+TEST_P(Lending, BU8_DP5_WhatWasReadDoesNotChangeWithTheMemoryOfTheLender) {
+  Memory large(kLentFrom, 1);
+  const std::shared_ptr<wire::Bytes> bytes = large.bytes;
+  ASSERT_TRUE(send(1, {large.segment()}));
+  run_all();
+  std::ranges::fill(*bytes, std::byte{0});
+  ASSERT_EQ(got().size(), 1U);
+  EXPECT_TRUE(std::ranges::equal(got()[0].segments[0].view(), large.copy));
 }
 
 TEST_P(Lending, BU3_MessagesWithTensorsKeepTheirOrderAndOtherFramesPassThem) {
@@ -133,7 +143,7 @@ TEST_P(Lending, BU3_MessagesWithTensorsKeepTheirOrderAndOtherFramesPassThem) {
     }
     return LendingChannel::find_here(from);
   };
-  settle();
+  run_all();
   EXPECT_EQ(calls(), (std::vector<std::uint64_t>{4, 5, 1, 2, 3}));
 }
 
@@ -149,7 +159,7 @@ TEST_P(Lending, BU7_ARunnerGoesOnWithOtherTasksBetweenTheParts) {
     if (read == 64) tasks_before = tasks;
     return LendingChannel::find_here(from);
   };
-  settle();
+  run_all();
   EXPECT_EQ(taker_channel_->reads.size(), 64U);
   EXPECT_GT(tasks_before, 0U);
   EXPECT_EQ(tasks, 20U);
@@ -163,7 +173,7 @@ TEST_P(Lending, BU6_WhatWasSentIsCountedAsWithoutLending) {
     Memory large(300'000, 1);
     Memory small(10, 1);
     (void)send(1, {large.segment(), small.segment()});
-    settle();
+    run_all();
     const net::Traffic after = lender_->session->writer().traffic();
     std::vector<std::uint64_t> sums;
     for (const FrameKind kind : {FrameKind::call, FrameKind::chunk, FrameKind::taken}) {
@@ -185,7 +195,7 @@ TEST_P(Lending, BU6_CallsOfAPeerThatDoesNotTakeDoNotBegin) {
   }
   net::ServeGate& gate = lender_->session->writer().serve_gate();
   EXPECT_TRUE(gate.is_busy());
-  settle();
+  run_all();
   EXPECT_FALSE(gate.is_busy()) << "all was taken";
 }
 
@@ -198,7 +208,7 @@ TEST_P(Lending, BU2_AByeGoesBehindAllThatIsLent) {
     has_left = has_left || taker_->session->has_left();
     return LendingChannel::find_here(from);
   };
-  settle();
+  run_all();
   EXPECT_FALSE(has_left);
   EXPECT_EQ(calls(), std::vector<std::uint64_t>{1});
   EXPECT_TRUE(lender_->session->ended() && taker_->session->ended());
@@ -208,7 +218,7 @@ TEST_P(Lending, BU9_ASideThatHasSaidByeStillTakes) {
   Memory large(1 << 20, 1);
   taker_->session->writer().close();
   ASSERT_TRUE(send(1, {large.segment()}));
-  settle();
+  run_all();
   EXPECT_EQ(calls(), std::vector<std::uint64_t>{1});
   EXPECT_FALSE(large.is_kept());
   EXPECT_TRUE(lender_->session->ended() && taker_->session->ended());
@@ -219,7 +229,7 @@ TEST_P(Lending, BU2_TheEndOfTheSessionLetsGoOfWhatWasLentAndNothingIsHandedOver)
   Memory large(1 << 20, 1);
   ASSERT_TRUE(send(1, {large.segment()}));
   taker_channel_->find = [](std::uint64_t) { return Error(Errc::peer_down, "it has ended"); };
-  settle();
+  run_all();
   EXPECT_TRUE(got().empty());
   ASSERT_EQ(taker_->handler.ends.size(), 1U);
   EXPECT_EQ(taker_->handler.ends[0].code(), Errc::peer_down);
@@ -237,7 +247,7 @@ TEST_P(Lending, BU5_AMessageThatHasNoRoomForItsPlacesIsSentInChunks) {
   frame.segments.push_back(large.segment());
   ASSERT_TRUE(lender_->session->writer().check_size(frame));
   ASSERT_TRUE(lender_->session->writer().send(frame));
-  settle();
+  run_all();
   ASSERT_EQ(got().size(), 1U);
   EXPECT_TRUE(std::ranges::equal(got()[0].segments[0].view(), large.copy));
   EXPECT_TRUE(taker_channel_->reads.empty());

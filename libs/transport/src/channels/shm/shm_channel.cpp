@@ -44,7 +44,6 @@ class ShmChannel final : public Channel, public Pollable, public std::enable_sha
   void start(Ready ready) override {
     ready_ = std::move(ready);
     executor_.watch(shared_from_this(), EPOLLET);
-    watched_ = true;
   }
 
   // As SocketChannel::arm for what is on the socket. What is in a ring is looked at behind its bell (DP-3).
@@ -158,7 +157,7 @@ class ShmChannel final : public Channel, public Pollable, public std::enable_sha
     if (out_.load(std::memory_order_acquire) && lending_) lending_->end();
     // Descriptor and rings stay until no thread can be using them any more: the destructor ends them.
     ::shutdown(fd_, SHUT_RDWR);
-    if (watched_) executor_.unwatch(*this);
+    if (ready_) executor_.unwatch(*this);
   }
 
   int fd() const noexcept override { return fd_; }
@@ -352,7 +351,6 @@ class ShmChannel final : public Channel, public Pollable, public std::enable_sha
   const ShmChannelOptions options_;
   const SharedMemoryBudget::Share share_;
   Ready ready_;
-  bool watched_ = false;
   std::uint32_t events_ = 0;  // the events that the kernel was asked for; written by `arm`
   // These two are read and written in one order for all threads: `arm` sets what is armed and then looks for the end,
   // `on_ready` sets the end and then looks at what is armed, and one of the two must find what the other has set.

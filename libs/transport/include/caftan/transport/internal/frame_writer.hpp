@@ -56,9 +56,9 @@ class FrameWriter final : public Flushable {
   /// Ends the lane: no frame is accepted any more. @param try_rest  makes one attempt to write what is queued
   void end(bool try_rest);
 
-  /// Tells the peer, with what is written next or after 1 ms, that the segments which it lent with its oldest message
-  /// have been read; also behind this side's bye.
-  void tell_taken();
+  /// Sends, with what is written next or after 1 ms, that the segments which the peer lent with its oldest message have
+  /// been read; also behind this side's bye.
+  void send_taken();
   /// The peer has read the segments that the oldest message lent. Errors: malformed_payload (none has lent any).
   Result<void> on_taken();
   /// Lets go of all that is lent. Precondition: `end` was called, and the peer can know that the session has ended.
@@ -122,7 +122,7 @@ class FrameWriter final : public Flushable {
   Phase phase_ CAFTAN_GUARDED_BY(mutex_) = Phase::open;
   Writing writing_ CAFTAN_GUARDED_BY(mutex_) = Writing::idle;
   bool peer_has_left_ CAFTAN_GUARDED_BY(mutex_) = false;
-  bool taken_waits_ CAFTAN_GUARDED_BY(mutex_) = false;  // a timer writes what was appended by tell_taken
+  bool taken_waits_ CAFTAN_GUARDED_BY(mutex_) = false;  // a timer writes what was appended by send_taken
   Error farewell_ CAFTAN_GUARDED_BY(mutex_);            // goes with bye
   std::atomic<std::uint64_t> frames_{0};
   std::atomic<std::uint64_t> bytes_{0};

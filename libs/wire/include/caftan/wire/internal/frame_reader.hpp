@@ -40,7 +40,7 @@ struct InFrame {
   ByteView table;
   /// The tensors' bytes; none if `received` is an error.
   base::Reused<std::vector<Block>> segments;
-  bool lent = false;               ///< the peer lent segments of it: it has to be told that they were taken
+  bool lent = false;               ///< the peer lent segments of it, and waits for `taken`
   Result<void> received;           ///< limit_exceeded: there was no memory for the tensors, which were skipped
   std::shared_ptr<void> manifest;  ///< the object that the caller of FrameReader made from the manifest
 };
