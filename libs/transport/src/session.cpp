@@ -107,7 +107,11 @@ void Session::on_ready(bool readable, bool writable) {
   }
   {
     const base::LockGuard lock(end_mutex_);
-    if (!end_requested_) return claim_.rearm();
+    if (!end_requested_) {
+      claim_.rearm();
+      if (readable && channel_->look() != Look::unable) parts_.executor.has_read(weak_from_this());
+      return;
+    }
   }
   (void)try_end();
 }
