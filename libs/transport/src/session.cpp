@@ -99,7 +99,11 @@ void Session::on_ready(bool readable, bool writable) {
       if (read_some() != ReadOutcome::more) break;
     }
   }
-  if (!end_is_requested()) return claim_.rearm();
+  if (!end_is_requested()) {
+    claim_.rearm();
+    if (readable && channel_->look() != Look::unable) parts_.executor.has_read(weak_from_this());
+    return;
+  }
   (void)try_end();
 }
 

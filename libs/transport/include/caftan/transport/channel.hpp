@@ -57,6 +57,12 @@ class Channel {
   /// Ends that sleep. @param readable  the descriptor can be read
   virtual void wake(bool readable) { (void)readable; }
 
+  /// Looks for bytes, or the end of the stream, without a system call. Threads: any, also while another one reads.
+  virtual Look look() const { return Look::unable; }
+  /// Shows the peer that a thread looks for its bytes, until that thread sleeps or `arm` asks for bytes. Precondition:
+  /// look() is not `unable`. Threads: the one that may call `try_sleep`, or `arm`.
+  virtual void stay_awake() {}
+
   /// Shows the peer that this process lives without a byte of the stream; returns false if the channel cannot. Threads:
   /// the one that keeps time.
   virtual bool beat() { return false; }
