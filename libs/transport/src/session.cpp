@@ -105,7 +105,9 @@ void Session::on_ready(bool readable, bool writable) {
   }
   if (!end_is_requested()) {
     if (has_place) return read_soon();
-    return claim_.rearm();
+    claim_.rearm();
+    if (readable && channel_->look() != Look::unable) parts_.executor.has_read(weak_from_this());
+    return;
   }
   (void)try_end();
 }

@@ -15,6 +15,7 @@
 #include <future>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "caftan/transport/internal/endpoint.hpp"
@@ -116,6 +117,46 @@ TEST_F(Accepting, ItSwitchesWhenItHasTheMemoryAndSendsItBack) {
   EXPECT_TRUE(memory_->is_same(got->descriptor));
   ::close(got->descriptor);
   EXPECT_EQ(back_->load(RingWord::tail), std::strlen("in the ring"));
+}
+
+TEST_F(Accepting, SP3_ALookIsNoSystemCallOnceThereAreRings) {
+  EXPECT_EQ(channel_->look(), Look::unable) << "on the socket";
+  send_memory();
+  EXPECT_EQ(read().value(), "");
+  EXPECT_EQ(channel_->look(), Look::nothing);
+  write("x");
+  EXPECT_EQ(channel_->look(), Look::something);
+  EXPECT_EQ(read().value(), "x");
+  EXPECT_EQ(channel_->look(), Look::nothing);
+  ::shutdown(peer_, SHUT_RDWR);
+  while (channel_->look() != Look::something) std::this_thread::yield();  // an idle runner finds the end
+  EXPECT_EQ(read().error().code(), Errc::peer_down);
+}
+
+TEST_F(Accepting, SP3_DP3_WhoLooksIsNotRungAndWhoSleepsAgainIs) {
+  send_memory();
+  EXPECT_EQ(read().value(), "");
+  int rings = 0;
+  const auto write_one = [&] {
+    std::byte byte{'x'};
+    const iovec vector{&byte, 1};
+    EXPECT_EQ(writer_->write(&vector, 1, [&] { ++rings; }).value(), 1U);
+  };
+  ASSERT_TRUE(channel_->try_sleep());
+  channel_->stay_awake();
+  write_one();
+  EXPECT_EQ(rings, 0);
+  EXPECT_FALSE(channel_->try_sleep()) << "it has come while this thread looked";
+  EXPECT_EQ(read().value(), "x");
+  ASSERT_TRUE(channel_->try_sleep());
+  write_one();
+  EXPECT_EQ(rings, 1);
+  channel_->stay_awake();
+  EXPECT_EQ(::send(peer_, "", 1, 0), 1) << "the bell that was rung";
+  EXPECT_EQ(read().value(), "x");
+  ASSERT_TRUE(channel_->try_sleep());
+  std::byte byte{};
+  EXPECT_EQ(::recv(channel_->fd(), &byte, 1, MSG_DONTWAIT), -1) << "a bell of an earlier sleep wakes this one";
 }
 
 TEST_F(Accepting, DP2_EveryOtherDescriptorEndsTheStreamWithAnError) {

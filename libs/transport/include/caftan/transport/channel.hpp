@@ -58,6 +58,12 @@ class Channel {
   /// Ends that sleep. @param readable  the descriptor can be read
   virtual void wake(bool readable) { (void)readable; }
 
+  /// Looks for bytes, or the end of the stream, without a system call. Threads: any, also while another one reads.
+  virtual Look look() const { return Look::unable; }
+  /// Shows the peer that a thread looks for its bytes, until that thread sleeps or `arm` asks for bytes. Precondition:
+  /// look() is not `unable`. Threads: the one that may call `try_sleep`, or `arm`.
+  virtual void stay_awake() {}
+
   /// Returns whether the peer reads tensors out of this process's memory, so that their bytes need not be written.
   /// Threads: any.
   virtual bool lends() const { return false; }

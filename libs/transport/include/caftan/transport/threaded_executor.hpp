@@ -16,6 +16,8 @@
 #include "caftan/base/wait_permit.hpp"
 #include "caftan/transport/internal/crew.hpp"
 #include "caftan/transport/internal/poll_set.hpp"
+#include "caftan/transport/internal/runnable_tasks.hpp"
+#include "caftan/transport/internal/spin_policy.hpp"
 #include "caftan/transport/internal/task_queue.hpp"
 #include "caftan/transport/internal/thread.hpp"
 #include "caftan/transport/internal/timer_thread.hpp"
@@ -35,6 +37,7 @@ class ThreadedExecutor final : public PollingExecutor, private base::RunnerLimit
     /// thread beyond this limit if there is no other.
     unsigned max_threads = 128;
     std::function<void()> on_thread_start = {};  ///< runs first in each of these threads
+    SpinOptions spin = {};                       ///< which threads wait without sleep; default: none
   };
   ThreadedExecutor() : ThreadedExecutor(Options()) {}
   /// Continues with fewer runners if the system refuses further threads. Throws std::system_error if the system refuses
@@ -53,6 +56,9 @@ class ThreadedExecutor final : public PollingExecutor, private base::RunnerLimit
   void rearm(const Pollable& pollable, std::uint32_t events) override;
   void unwatch(const Pollable& pollable) override;
   void flush_later(std::shared_ptr<Flushable> flushable, FlushBy by) override;
+  void has_read(const std::weak_ptr<ClaimableSource>& source) override;
+  /// Returns how often threads have waited without sleep.
+  SpinPolicy::Counts spins() const noexcept { return spins_.counts(); }
 
  protected:
   Wait* make_wait(std::byte* room) override;
@@ -64,8 +70,13 @@ class ThreadedExecutor final : public PollingExecutor, private base::RunnerLimit
   /// takes tasks that have waited for a whole period. So no runner has to be woken for each such task or write.
   enum class Backstop { none, wanted, active };
 
+  /// What an idle runner has found.
+  struct Found;
+
   void run();
-  bool sleep_in_epoll();
+  bool wait_idle();
+  Found spin_idle(SpinWait& spin, std::uint32_t posts);
+  void look_later();
   int backstop(epoll_event& event) CAFTAN_REQUIRES(mutex_);
   bool want_backstop_locked() CAFTAN_REQUIRES(mutex_);
   void serve(const epoll_event& event);
@@ -86,6 +97,9 @@ class ThreadedExecutor final : public PollingExecutor, private base::RunnerLimit
   const Options options_;
   base::SteadyClock clock_;
   PollSet polls_;
+  SpinPolicy spins_;
+  RunnableTasks runnable_;               // used by the thread that keeps time
+  std::atomic<std::uint32_t> posts_{0};  // tasks posted; written under mutex_
 
   mutable base::Mutex mutex_;
   TaskQueue queue_ CAFTAN_GUARDED_BY(mutex_);

@@ -129,6 +129,19 @@ class ShmChannel final : public Channel, public Pollable, public std::enable_sha
     if (room_came()) ready_(false, true);
   }
 
+  Look look() const override {
+    RingReader* const in = in_.load(std::memory_order_acquire);
+    if (!in) return Look::unable;
+    return in->has_bytes() || socket_ended_ ? Look::something : Look::nothing;
+  }
+
+  void stay_awake() override {
+    RingReader& in = *in_.load(std::memory_order_acquire);
+    // Its byte stays in the socket, and is taken away before the next sleep.
+    if (in.is_rung()) rings_left_.fetch_add(1, std::memory_order_relaxed);
+    in.disarm();
+  }
+
   bool beat() override {
     RingWriter* const out = out_.load(std::memory_order_acquire);
     if (!out) return false;

@@ -57,6 +57,14 @@ class ReadClaim {
   bool wants_room() const noexcept { return wants_room_.load(std::memory_order_acquire); }
   void set_wants_room(bool wanted) noexcept { wants_room_.store(wanted, std::memory_order_release); }
 
+  /// Begins the spin of an idle runner: the channel need not report bytes until `end_spin`. Returns false if another
+  /// thread reads, or may read next without a report.
+  bool begin_spin();
+  /// Asks for the next report, unless another thread has taken over reading.
+  void end_spin();
+  /// What an idle runner sees that spins; `unable` once another thread reads.
+  Look look_as_runner() const { return reading_.load(std::memory_order_relaxed) ? Look::unable : channel_.look(); }
+
   // The thread that reads notes here what it has read; only that thread calls these four methods.
   void begin_read() noexcept { work_queued_ = false; }
   void on_reply() noexcept { ++replies_in_row_; }

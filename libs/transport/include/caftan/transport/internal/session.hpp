@@ -99,9 +99,19 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   int claim_fd() const noexcept override { return channel_->fd(); }
   bool try_sleep() override { return !reader_.has_place() && channel_->try_sleep(); }
   void wake(bool readable) override { channel_->wake(readable); }
+  /// Threads: the one that has claimed.
+  Look look() const override {
+    const Look look = channel_->look();
+    return look == Look::nothing && reader_.has_place() ? Look::something : look;
+  }
+  void stay_awake() override { channel_->stay_awake(); }
   bool read_claimed() override;
   std::weak_ptr<ClaimableSource> release(bool may_defer) override;
   void end_deferral() override { claim_.end_deferral(); }
+  bool begin_spin() override { return !ended() && claim_.begin_spin(); }
+  Look look_as_runner() const override { return claim_.look_as_runner(); }
+  void end_spin() override { claim_.end_spin(); }
+  void read_as_runner() override { on_ready(true, false); }
 
  private:
   Session(Parts parts, PeerIdentity peer, std::uint64_t connection, std::shared_ptr<Channel> channel,
