@@ -22,6 +22,7 @@
 
 #include "caftan/actors/worker.hpp"
 #include "caftan/autograd/context.hpp"
+#include "caftan/tensor/operators.hpp"
 #include "caftan/tensor/tensor.hpp"
 #include "caftan/transport/internal/spin_budget.hpp"
 #include "caftan/transport/threaded_executor.hpp"
@@ -39,6 +40,7 @@ using SteadyClock = std::chrono::steady_clock;
 
 Tensor echo(Tensor tensor) { return tensor; }
 Tensor echo_brief(Tensor tensor) { return tensor; }
+Tensor add_one(const Tensor& tensor) { return tensor + 1; }
 int echo_int(int value) { return value; }
 void mark() { caftan_bench_mark(); }
 
@@ -70,6 +72,7 @@ Registry make_registry() {
   Registry registry;
   registry.add<&echo>("bench.echo");
   registry.add<&echo_brief>("bench.echo_brief", brief);
+  registry.add<&add_one>("bench.add_one");
   registry.add<&echo_int>("bench.echo_int");
   registry.add<&mark>("bench.mark");
   registry.add<&live_bytes>("bench.live_bytes");
@@ -117,6 +120,10 @@ class CaftanBench {
     all["sync_brief"] = [this](const Request& request) {
       const Tensor tensor = make_tensor(request);
       return rig_.sync(request, [&] { worker_.rpc_sync<&echo_brief>("echo", tensor); });
+    };
+    all["fresh"] = [this](const Request& request) {
+      const Tensor tensor = make_tensor(request);
+      return rig_.sync(request, [&] { worker_.rpc_sync<&add_one>("echo", tensor).sum(); });
     };
     all["sync_int"] = [this](const Request& request) {
       return rig_.sync(request, [&] { worker_.rpc_sync<&echo_int>("echo", 1); });
@@ -348,6 +355,7 @@ int run_loopback() {
 }  // namespace caftan::bench
 
 int main(int argc, char** argv) {
+  ::setenv("THP_MEM_ALLOC_ENABLE", "1", 0);  // as Program::main does
   const std::string kind = argc >= 2 ? argv[1] : "";
   const bool off = argc == 3 && std::string(argv[2]) == "off";
   const bool is_known = argc == 2 || (off && kind == "shm");

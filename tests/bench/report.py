@@ -41,6 +41,8 @@ def make_plan(seconds):
         ("one hop forward + backward", f"hop seconds={seconds}", None, True),
         ("echo of 1 MiB", f"sync floats={MIB} seconds={seconds}", None, True),
         ("echo of 16 MiB", f"sync floats={16 * MIB} seconds={1.5 * seconds}", None, True),
+        ("fresh result of 1 MiB", f"fresh floats={MIB} seconds={seconds}", None, True),
+        ("fresh result of 16 MiB", f"fresh floats={16 * MIB} seconds={1.5 * seconds}", None, True),
         ("64 in flight", f"pipelined calls=10000000 seconds={seconds}", None, True),
         ("64 in flight, an int", f"pipelined_int calls=10000000 seconds={seconds}", None, True),
         ("64 in flight, brief", f"pipelined_brief calls=10000000 seconds={seconds}", None, True),

@@ -90,6 +90,10 @@ def _large_echoes(results):
                                _get(results, title, "reference default", "p50_us"), limit, text))
         rows.append(_ratio_row(f"{size} echo, unix", value, "raw unix",
                                _get(results, title, "raw unix", "p50_us"), 1.2))
+    for title, limit in (("echo of 1 MiB", 0.4), ("echo of 16 MiB", 0.35), ("fresh result of 1 MiB", 0.75),
+                         ("fresh result of 16 MiB", 0.65)):
+        rows.append(_ratio_row(f"{title}, shm", _get(results, title, "caftan shm", "p50_us"), "raw unix",
+                               _get(results, title, "raw unix", "p50_us"), limit))
     return rows
 
 

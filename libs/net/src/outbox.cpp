@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <utility>
 
@@ -40,13 +41,14 @@ wire::Bytes& Outbox::buffer_for(std::size_t size) {
 }
 
 void Outbox::append(wire::OutFrame&& frame) {
-  const std::uint64_t bulk = frame.bulk_size();
+  const std::uint64_t bulk = frame.chunked_size();
   // No bulk data is queued ahead: a small segment goes right behind its frame.
   const bool follows = bulk != 0 && bulk <= wire::kSmallBulk && bulk_.empty();
   const std::uint64_t size = frame.size() + (follows ? wire::kFrameHeaderSize + bulk : 0);
   wire::Bytes& to = buffer_for(size);
   wire::encode_frame(frame, to);
   queued_bytes_ += size;
+  if (frame.lends) lend(frame);
   if (follows) {
     append_chunk_header(to, CallId{frame.header.call}, static_cast<std::size_t>(bulk));
     for (const wire::Segment& segment : frame.segments) wire::append(to, segment.view());
@@ -59,10 +61,38 @@ void Outbox::append(wire::OutFrame&& frame) {
   }
 }
 
+/// Keeps the segments that `frame` lends, and leaves it those that follow as chunks.
+void Outbox::lend(wire::OutFrame& frame) {
+  std::vector<wire::Segment>& segments = frame.segments;
+  const auto chunked = std::stable_partition(segments.begin(), segments.end(), wire::is_lent);
+  Lent lent{{std::make_move_iterator(segments.begin()), std::make_move_iterator(chunked)}};
+  segments.erase(segments.begin(), chunked);
+  for (const wire::Segment& segment : lent.segments) lent.bytes += segment.size;
+  lent_bytes_ += lent.bytes;
+  lent_.push_back(std::move(lent));
+}
+
+std::vector<wire::Segment> Outbox::taken() {
+  std::vector<wire::Segment> segments = std::move(lent_.front().segments);
+  lent_bytes_ -= lent_.front().bytes;
+  lent_.pop_front();
+  return segments;
+}
+
+std::vector<wire::Segment> Outbox::take_back() {
+  std::vector<wire::Segment> all;
+  while (lends()) {
+    std::vector<wire::Segment> segments = taken();
+    std::move(segments.begin(), segments.end(), std::back_inserter(all));
+  }
+  return all;
+}
+
 // SE-16: fixes the next bytes to write: all control frames, then chunks of at most kMaxChunk bytes together. Nothing is
 // added behind chunks that are not written yet. Chunks go with each round of control frames, so that a stream of these
 // does not hold tensors back for ever (SE-17).
 void Outbox::commit() {
+  has_left_frames_ = has_chunk_ && !control_.empty();
   if (has_chunk_) return;
   for (wire::Bytes& frame : control_) committed_.push_back({std::move(frame), {}});
   control_.clear();

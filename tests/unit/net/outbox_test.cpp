@@ -313,5 +313,67 @@ TEST_P(OutboxModel, SE14_SE15_SE19_EveryByteArrivesInOrder) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, OutboxModel, ::testing::Range(1, 7));
 
+TEST(Outbox, AFrameBehindTheRestOfTheLastChunkIsUnfinished) {
+  Outbox outbox;
+  Reader reader;
+  outbox.append(make_frame(1, 0, {make_segment(1, 0, 9000)}));
+  write(outbox, reader, 5000);
+  outbox.append(make_frame(2, 0));
+  write(outbox, reader, kAll);  // the rest of the chunk, behind which nothing was added
+  EXPECT_TRUE(outbox.unfinished());
+  write(outbox, reader, kAll);
+  EXPECT_FALSE(outbox.unfinished());
+  EXPECT_EQ(reader.frames.back().header.call, 2U);
+}
+
+TEST(Outbox, BU2_LentSegmentsDoNotFollowAndAreKeptUntilTheyAreTaken) {
+  Outbox outbox;
+  Reader reader;
+  std::vector<std::weak_ptr<const void>> owners;
+  const auto lend = [&](std::uint64_t call) {
+    std::vector<wire::Segment> segments{make_segment(call, 0, wire::kLentFrom), make_segment(call, 0, 5000),
+                                        make_segment(call, 0, wire::kLentFrom + 1)};
+    for (const wire::Segment& segment : segments) owners.push_back(segment.owner);
+    wire::OutFrame frame = make_frame(call, 10, std::move(segments));
+    frame.lends = true;
+    outbox.append(std::move(frame));
+  };
+  lend(1);
+  lend(2);
+  while (!outbox.empty()) write(outbox, reader, 777);
+  ASSERT_EQ(reader.frames.size(), 4U);
+  EXPECT_EQ(reader.frames[2].header.kind, wire::FrameKind::chunk);
+  EXPECT_EQ(reader.frames[2].body.size(), 5000U);
+  const auto alive = [&owners] {
+    std::string text;
+    for (const auto& owner : owners) text += owner.expired() ? '-' : 'x';
+    return text;
+  };
+  EXPECT_EQ(alive(), "x-xx-x") << "chunks are let go of when they are written";
+  EXPECT_TRUE(outbox.lends());
+  EXPECT_EQ(outbox.taken().size(), 2U);
+  EXPECT_EQ(alive(), "---x-x");
+  EXPECT_EQ(outbox.take_back().size(), 2U);
+  EXPECT_EQ(alive(), "------");
+  EXPECT_FALSE(outbox.lends());
+}
+
+TEST(Outbox, BU6_LentBytesAreABacklogButForTheOldestMessage) {
+  Outbox outbox;
+  Reader reader;
+  for (std::uint64_t call = 1; call <= 3; ++call) {
+    wire::OutFrame frame = make_frame(call, 10, {make_segment(call, 0, wire::kLentFrom)});
+    frame.lends = true;
+    outbox.append(std::move(frame));
+  }
+  while (!outbox.empty()) write(outbox, reader, kAll);
+  EXPECT_EQ(outbox.backlog(), 2 * wire::kLentFrom);
+  (void)outbox.taken();
+  EXPECT_EQ(outbox.backlog(), wire::kLentFrom);
+  (void)outbox.taken();
+  EXPECT_EQ(outbox.backlog(), 0U);
+  EXPECT_TRUE(outbox.lends());
+}
+
 }  // namespace
 }  // namespace caftan::net::outbox_test

@@ -8,7 +8,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <future>
 #include <memory>
@@ -463,6 +465,38 @@ TEST(ShmKind, RingsAreNoLargerThanTheOtherSideTakes) {
   EXPECT_EQ(ends[1].channel->write(&out, 1).value(), 8192U) << "5000 bytes are two pages";
   EXPECT_EQ(ends[0].channel->read(&out, 1).value(), 8192U);
   for (const Accepted& end : ends) end.channel->close();
+}
+
+TEST(ShmKind, BU1_BU4_OnceTheRingsAreThereEachSideReadsTheOthersMemoryUntilItEnds) {
+  ThreadedExecutor executor({.runners = 1});
+  const test::Folder folder;
+  std::atomic<int> notes{0};
+  const HandshakeIoOptions options{.note = [&](const std::string&, const std::string&) { ++notes; }};
+  const auto ends = connect(executor, "shm:" + (folder / "a"), "shm:" + (folder / "a"), options, options);
+  Channel& listener = *ends[0].channel;
+  Channel& dialler = *ends[1].channel;
+  for (const Accepted& end : ends) {
+    EXPECT_NE(end.peer.agreed_features & net::kTakesLent, 0U);
+    end.channel->start([](bool, bool) {});
+    EXPECT_FALSE(end.channel->lends());
+  }
+  wire::Bytes bytes(100'000);
+  const iovec vector{bytes.data(), bytes.size()};
+  EXPECT_GT(dialler.write(&vector, 1).value(), 0U);
+  EXPECT_GT(listener.read(&vector, 1).value(), 0U);
+  EXPECT_EQ(dialler.read(&vector, 1).value(), 0U);
+  std::array<std::byte, 3> to{};
+  const auto from = bytes_of("abc");
+  for (const Accepted& end : ends) {
+    EXPECT_TRUE(end.channel->lends());
+    to = {};
+    ASSERT_TRUE(end.channel->read_lent(reinterpret_cast<std::uintptr_t>(from.data()), to));
+    EXPECT_TRUE(std::ranges::equal(to, from));
+  }
+  dialler.close();
+  EXPECT_EQ(listener.read_lent(reinterpret_cast<std::uintptr_t>(from.data()), to).error().code(), Errc::peer_down);
+  listener.close();
+  EXPECT_EQ(notes, 0);
 }
 
 }  // namespace

@@ -97,9 +97,9 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
 
   bool claim() override { return !ended() && claim_.claim(); }
   int claim_fd() const noexcept override { return channel_->fd(); }
-  bool try_sleep() override { return channel_->try_sleep(); }
+  bool try_sleep() override { return !reader_.has_place() && channel_->try_sleep(); }
   void wake(bool readable) override { channel_->wake(readable); }
-  Look look() const override { return channel_->look(); }
+  Look look() const override { return reader_.has_place() ? Look::something : channel_->look(); }
   void stay_awake() override { channel_->stay_awake(); }
   bool read_claimed() override;
   std::weak_ptr<ClaimableSource> release(bool may_defer) override;
@@ -117,6 +117,8 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   // Threads: the one that has the turn to read.
   enum class ReadOutcome { drained, more, ended };
   ReadOutcome read_some();
+  Result<void> read_place();
+  void read_soon();
   Result<void> handle_frames();
   Result<void> dispatch(wire::InFrame frame);
   Result<void> on_bye(const wire::InFrame& frame);
