@@ -28,8 +28,8 @@ struct ThreadState {
   // The source that this thread has released late; no thread reads it for the moment.
   std::weak_ptr<ClaimableSource> deferred;
   std::vector<std::shared_ptr<Flushable>> flushes;  // empty between two writes of what was held back: only memory
-  SpinHabit calls;       // waits for replies
-  SpinHabit idle_waits;  // of a runner
+  SpinHabit calls;                                  // waits for replies
+  SpinHabit idle_waits;                             // of a runner
 
   /// Notes a source that this runner has read. It is one of those that it spins on when it is idle.
   void note_source(const std::weak_ptr<ClaimableSource>& source);
