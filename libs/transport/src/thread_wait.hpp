@@ -28,8 +28,8 @@ struct ThreadState {
   // The source that this thread has released late; no thread reads it for the moment.
   std::weak_ptr<ClaimableSource> deferred;
   std::vector<std::shared_ptr<Flushable>> flushes;  // empty between two writes of what was held back: only memory
-  SpinHabit calls;       // waits for replies
-  SpinHabit idle_waits;  // of a runner
+  SpinHabit calls;                                  // waits for replies
+  SpinHabit idle_waits;                             // of a runner
 
   /// Notes a source that this runner has read. It is one of those that it spins on when it is idle.
   void note_source(const std::weak_ptr<ClaimableSource>& source);
@@ -46,14 +46,9 @@ struct ThreadState {
   bool has_sources_ = false;
 };
 
-/// Lets the other thread of the core run for a moment, and the memory bus rest, between two turns of a spin.
-inline void pause_in_spin() noexcept {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
+/// Passes the time between two turns of a spin. Each kTurnsPerYield-th of them gives the core away: if the peer waits
+/// for this core, it runs now, and what this thread waits for comes all the same (SP-10).
+void pause_in_spin() noexcept;
 
 inline ThreadState& thread_state() {
   static thread_local ThreadState state;

@@ -29,14 +29,14 @@ inline constexpr std::array kChannels{ChannelFacts{"shm", true}, ChannelFacts{"u
 
 /// Returns the kind of channel between the processes of one host.
 constexpr const ChannelFacts& channel_on_host(ChannelChoice choice) noexcept {
-  if (choice == ChannelChoice::automatic) choice = ChannelChoice::unix_socket;
+  if (choice == ChannelChoice::automatic) choice = ChannelChoice::shared_memory;
   return kChannels[static_cast<std::size_t>(choice) - 1];
 }
 
 /// Returns what `cluster.channel` may be, for its declaration.
 inline std::vector<SettingChoice> channel_choices() {
   std::vector<SettingChoice> choices;
-  choices.emplace_back("auto", "unix on one host");
+  choices.emplace_back("auto", "shm on one host");
   for (const ChannelFacts& channel : kChannels) choices.emplace_back(channel.name);
   return choices;
 }

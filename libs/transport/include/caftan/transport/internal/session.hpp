@@ -99,11 +99,7 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   int claim_fd() const noexcept override { return channel_->fd(); }
   bool try_sleep() override { return !reader_.has_place() && channel_->try_sleep(); }
   void wake(bool readable) override { channel_->wake(readable); }
-  /// Threads: the one that has claimed.
-  Look look() const override {
-    const Look look = channel_->look();
-    return look == Look::nothing && reader_.has_place() ? Look::something : look;
-  }
+  Look look() const override { return reader_.has_place() ? Look::something : channel_->look(); }
   void stay_awake() override { channel_->stay_awake(); }
   bool read_claimed() override;
   std::weak_ptr<ClaimableSource> release(bool may_defer) override;
