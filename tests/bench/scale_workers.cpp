@@ -264,7 +264,8 @@ void scale_processes(std::size_t processes) {
     // One after the other: each dials only workers that listen, so that no pause before a second try is measured.
     crowd.order_in_turn("launch");
     crowd.order("wait");
-    return used_between(before, crowd.order("call"));
+    crowd.order("call");
+    return used_between(before, crowd.order("look"));  // a process has replied to the last calls after it was read
   };
   Reading alone;
   {
