@@ -1,7 +1,8 @@
 // Caftan through its public API with default settings: a worker that calls and a worker that serves, in two processes
 // over a socket, or in one process over loopback.
 //
-//   caftan_bench unix | tcp | loopback
+//   caftan_bench shm | unix | tcp | loopback
+//   caftan_bench shm off    cluster.spin = "off": threads that wait sleep
 #include <ATen/ops/ones.h>
 #include <signal.h>
 
@@ -18,7 +19,9 @@
 
 #include "caftan/actors/worker.hpp"
 #include "caftan/autograd/context.hpp"
+#include "caftan/tensor/operators.hpp"
 #include "caftan/tensor/tensor.hpp"
+#include "caftan/transport/internal/spin_budget.hpp"
 #include "caftan/transport/threaded_executor.hpp"
 #include "folder.hpp"
 #include "measure.hpp"
@@ -34,6 +37,7 @@ using SteadyClock = std::chrono::steady_clock;
 
 Tensor echo(Tensor tensor) { return tensor; }
 Tensor echo_brief(Tensor tensor) { return tensor; }
+Tensor add_one(const Tensor& tensor) { return tensor + 1; }
 int echo_int(int value) { return value; }
 void mark() { caftan_bench_mark(); }
 
@@ -52,6 +56,7 @@ Registry make_registry() {
   Registry registry;
   registry.add<&echo>("bench.echo");
   registry.add<&echo_brief>("bench.echo_brief", brief);
+  registry.add<&add_one>("bench.add_one");
   registry.add<&echo_int>("bench.echo_int");
   registry.add<&mark>("bench.mark");
   registry.add<&live_bytes>("bench.live_bytes");
@@ -67,6 +72,15 @@ T value_or_exit(Result<T> result, const char* what) {
   std::exit(1);
 }
 
+using Executor = std::shared_ptr<transport::ThreadedExecutor>;
+
+/// An executor as that of a worker that two of this host have, one that counts its spins.
+Executor make_executor(bool spins) {
+  transport::SpinOptions spin;
+  if (spins) spin = transport::spin_budget(transport::read_cores(), 2).options;
+  return std::make_shared<transport::ThreadedExecutor>(transport::ThreadedExecutor::Options{.spin = spin});
+}
+
 WorkerOptions make_options(const std::string& name, const std::string& caller_at, const std::string& echo_at) {
   WorkerOptions options;
   options.name = name;
@@ -78,8 +92,8 @@ WorkerOptions make_options(const std::string& name, const std::string& caller_at
 /// The measures of one calling worker. `peer` is null when the serving worker lives in this process.
 class CaftanBench {
  public:
-  CaftanBench(Worker& worker, const Rig& rig, PeerProcess* peer)
-      : worker_(worker), rig_(rig), peer_(peer), object_(worker.remote<Echoer>("echo")) {}
+  CaftanBench(Worker& worker, transport::ThreadedExecutor& executor, const Rig& rig, PeerProcess* peer)
+      : worker_(worker), executor_(executor), rig_(rig), peer_(peer), object_(worker.remote<Echoer>("echo")) {}
 
   std::map<std::string, Measure> measures() {
     std::map<std::string, Measure> all;
@@ -90,6 +104,10 @@ class CaftanBench {
     all["sync_brief"] = [this](const Request& request) {
       const Tensor tensor = make_tensor(request);
       return rig_.sync(request, [&] { worker_.rpc_sync<&echo_brief>("echo", tensor); });
+    };
+    all["fresh"] = [this](const Request& request) {
+      const Tensor tensor = make_tensor(request);
+      return rig_.sync(request, [&] { worker_.rpc_sync<&add_one>("echo", tensor).sum(); });
     };
     all["sync_int"] = [this](const Request& request) {
       return rig_.sync(request, [&] { worker_.rpc_sync<&echo_int>("echo", 1); });
@@ -131,10 +149,22 @@ class CaftanBench {
       all["rrefs"] = [this](const Request& request) { return memory_of_references(request); };
       all["killed"] = [this](const Request&) { return killed_peer(); };
     }
+    for (auto& [name, measure] : all) {
+      measure = [this, inner = std::move(measure)](const Request& request) { return with_spins(request, inner); };
+    }
     return all;
   }
 
  private:
+  /// Adds how many of the caller's waits of this measure spun, and how many of these found what they waited for.
+  Line with_spins(const Request& request, const Measure& measure) {
+    const auto before = executor_.spins();
+    Line line = measure(request);
+    const auto after = executor_.spins();
+    if (after.spins == before.spins) return line;
+    return line.add("spins", after.spins - before.spins).add("spins_won", after.won - before.won);
+  }
+
   static Tensor make_tensor(const Request& request) { return at::ones({static_cast<std::int64_t>(request.floats)}); }
 
   void hop(const Tensor& leaf) {
@@ -229,31 +259,36 @@ class CaftanBench {
   std::string side() const { return "caftan " + worker_.channel_kind("echo"); }
 
   Worker& worker_;
+  transport::ThreadedExecutor& executor_;
   const Rig& rig_;
   PeerProcess* peer_;
   RRef<Echoer> object_;
 };
 
-int serve_until_end(const std::string& kind, const ParentLink& parent) {
+int serve_until_end(const std::string& kind, bool spins, const ParentLink& parent) {
   const std::string caller_at = parent.hear();
   const std::string echo_at = parent.hear();
   if (echo_at.empty()) return 1;
-  const auto worker = value_or_exit(Worker::start(make_options("echo", caller_at, echo_at), make_registry()), "start");
+  auto options = make_options("echo", caller_at, echo_at);
+  options.executor = make_executor(spins);
+  const auto worker = value_or_exit(Worker::start(std::move(options), make_registry()), "start");
   parent.write_line(worker->channel_kind("caller") == kind ? "ready" : worker->channel_kind("caller"));
   parent.wait_for_end();
   worker->stop();
   return 0;
 }
 
-int run_two_processes(const std::string& kind) {
-  PeerProcess peer([&](const ParentLink& parent) { return serve_until_end(kind, parent); });
+int run_two_processes(const std::string& kind, bool spins) {
+  PeerProcess peer([&](const ParentLink& parent) { return serve_until_end(kind, spins, parent); });
   const test::Folder folder;
   const bool is_path = kind != "tcp";
   const std::string caller_at = is_path ? kind + ":" + (folder / "caller") : "tcp:127.0.0.1:0";
   const std::string echo_at = is_path ? kind + ":" + (folder / "echo") : "tcp:127.0.0.1:0";
   // The system chooses the port, so the peer gets the address once this worker listens.
-  const auto worker =
-      value_or_exit(Worker::launch(make_options("caller", caller_at, echo_at), make_registry()), "launch");
+  const auto executor = make_executor(spins);
+  auto options = make_options("caller", caller_at, echo_at);
+  options.executor = executor;
+  const auto worker = value_or_exit(Worker::launch(std::move(options), make_registry()), "launch");
   peer.write_line(worker->address());
   peer.write_line(echo_at);
   if (const auto ready = worker->wait_until_ready(); !ready) {
@@ -264,10 +299,10 @@ int run_two_processes(const std::string& kind) {
     std::fprintf(stderr, "caftan_bench: asked for %s, the workers chose '%s'\n", kind.c_str(), said.c_str());
     return 1;
   }
-  const Rig rig("caftan " + kind, {peer.pid()});
+  const Rig rig("caftan " + kind + (spins ? "" : " off"), {peer.pid()});
   int code = 0;
   {
-    CaftanBench bench(*worker, rig, &peer);
+    CaftanBench bench(*worker, *executor, rig, &peer);
     code = rig.serve(bench.measures());
   }
   worker->stop();
@@ -276,7 +311,7 @@ int run_two_processes(const std::string& kind) {
 
 int run_loopback() {
   const auto network = std::make_shared<LocalNetwork>();
-  const auto executor = std::make_shared<transport::ThreadedExecutor>();
+  const auto executor = make_executor(false);
   std::vector<std::unique_ptr<Worker>> workers;
   for (const char* name : {"caller", "echo"}) {
     auto options = make_options(name, "", "");
@@ -293,7 +328,7 @@ int run_loopback() {
   const Rig rig("caftan loopback", {});
   int code = 0;
   {
-    CaftanBench bench(*workers.front(), rig, nullptr);
+    CaftanBench bench(*workers.front(), *executor, rig, nullptr);
     code = rig.serve(bench.measures());
   }
   for (const auto& worker : workers) worker->stop();
@@ -304,9 +339,13 @@ int run_loopback() {
 }  // namespace caftan::bench
 
 int main(int argc, char** argv) {
-  const std::string kind = argc == 2 ? argv[1] : "";
-  if (kind == "shm" || kind == "unix" || kind == "tcp") return caftan::bench::run_two_processes(kind);
-  if (kind == "loopback") return caftan::bench::run_loopback();
-  std::fprintf(stderr, "usage: caftan_bench shm | unix | tcp | loopback\n");
+  ::setenv("THP_MEM_ALLOC_ENABLE", "1", 0);  // as Program::main does
+  const std::string kind = argc >= 2 ? argv[1] : "";
+  const bool off = argc == 3 && std::string(argv[2]) == "off";
+  const bool is_known = argc == 2 || (off && kind == "shm");
+  if (is_known && (kind == "shm" || kind == "unix" || kind == "tcp"))
+    return caftan::bench::run_two_processes(kind, !off);
+  if (is_known && kind == "loopback") return caftan::bench::run_loopback();
+  std::fprintf(stderr, "usage: caftan_bench shm [off] | unix | tcp | loopback\n");
   return 2;
 }

@@ -39,7 +39,8 @@ constexpr std::size_t kMaxPayload = std::size_t{64} << 20;
 
 struct Head {
   std::uint64_t payload_bytes = 0;
-  std::array<char, kHeadBytes - sizeof(std::uint64_t)> padding{};
+  std::uint64_t adds = 0;  ///< 1: the payload are floats, and the answer has each of them plus one
+  std::array<char, kHeadBytes - 2 * sizeof(std::uint64_t)> padding{};
 };
 static_assert(sizeof(Head) == kHeadBytes);
 
@@ -80,19 +81,39 @@ std::size_t receive_message(int fd, std::vector<char>& buffer) {
   return have;
 }
 
-std::vector<char> make_message(std::size_t floats) {
+std::vector<char> make_message(std::size_t floats, bool adds = false) {
   std::vector<char> message(kHeadBytes + floats * sizeof(float));
   Head head;
   head.payload_bytes = floats * sizeof(float);
+  head.adds = adds ? 1 : 0;
   std::memcpy(message.data(), &head, sizeof head);
   return message;
 }
 
+const float* floats_of(const std::vector<char>& message) {
+  return reinterpret_cast<const float*>(message.data() + kHeadBytes);
+}
+
+/// Returns a message whose floats are those of `message` plus one.
+const std::vector<char>& plus_one(const std::vector<char>& message, std::size_t size, std::vector<char>& sums) {
+  if (sums.size() < size) sums.resize(size);
+  std::memcpy(sums.data(), message.data(), kHeadBytes);
+  const float* from = floats_of(message);
+  auto* to = reinterpret_cast<float*>(sums.data() + kHeadBytes);
+  for (std::size_t i = 0; i < (size - kHeadBytes) / sizeof(float); ++i) to[i] = from[i] + 1;
+  return sums;
+}
+
 int echo_socket(int fd) {
   std::vector<char> buffer(4096);
+  std::vector<char> sums;
   for (;;) {
     const std::size_t size = receive_message(fd, buffer);
-    if (size == 0 || !send_all(fd, buffer.data(), size)) return 0;
+    if (size == 0) return 0;
+    Head head;
+    std::memcpy(&head, buffer.data(), sizeof head);
+    const std::vector<char>& answer = head.adds == 1 ? plus_one(buffer, size, sums) : buffer;
+    if (!send_all(fd, answer.data(), size)) return 0;
   }
 }
 
@@ -141,6 +162,16 @@ int run_socket(const std::string& kind) {
        [&](const Request& request) {
          const auto message = make_message(request.floats);
          return rig.sync(request, [&] { call(message); });
+       }},
+      {"fresh",
+       [&](const Request& request) {
+         const auto message = make_message(request.floats, true);
+         return rig.sync(request, [&] {
+           call(message);
+           std::array<float, 8> sums{};  // several, so that additions do not wait for each other
+           for (std::size_t i = 0; i < request.floats; ++i) sums[i % sums.size()] += floats_of(reply)[i];
+           asm volatile("" : : "r"(sums.data()) : "memory");
+         });
        }},
       {"pipelined",
        [&](const Request& request) {

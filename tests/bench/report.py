@@ -23,7 +23,7 @@ from targets import target_rows
 
 MIB = 262_144  # float32 elements in 1 MiB
 
-CALLERS = ("raw unix", "caftan shm", "caftan unix", "reference default", "zeromq ipc", "raw tcp", "caftan tcp",
+CALLERS = ("raw unix", "caftan shm", "caftan shm off", "caftan unix", "reference default", "zeromq ipc", "raw tcp", "caftan tcp",
            "reference shm", "zeromq tcp", "caftan loopback", "raw futex")
 PAUSES = {"0": "", "30 us": " think_us=30", "1 ms": " think_us=1000", "1 ms asleep": " think_us=1000 rest=sleep"}
 
@@ -41,6 +41,8 @@ def make_plan(seconds):
         ("one hop forward + backward", f"hop seconds={seconds}", None, True),
         ("echo of 1 MiB", f"sync floats={MIB} seconds={seconds}", None, True),
         ("echo of 16 MiB", f"sync floats={16 * MIB} seconds={1.5 * seconds}", None, True),
+        ("fresh result of 1 MiB", f"fresh floats={MIB} seconds={seconds}", None, True),
+        ("fresh result of 16 MiB", f"fresh floats={16 * MIB} seconds={1.5 * seconds}", None, True),
         ("64 in flight", f"pipelined calls=10000000 seconds={seconds}", None, True),
         ("64 in flight, an int", f"pipelined_int calls=10000000 seconds={seconds}", None, True),
         ("64 in flight, brief", f"pipelined_brief calls=10000000 seconds={seconds}", None, True),
@@ -62,6 +64,7 @@ def make_sides(folder):
     sides += [Side(f"reference {kind}", [program("reference_agent"), kind], spins_when_idle=True)
               for kind in ("default", "shm")]
     sides += [Side(f"caftan {kind}", [program("caftan_bench"), kind]) for kind in ("shm", "unix", "tcp", "loopback")]
+    sides.append(Side("caftan shm off", [program("caftan_bench"), "shm", "off"]))
     sides.append(Side("caftan start", [program("start_bench")]))
     order = {name: place for place, name in enumerate(CALLERS)}
     return sorted(sides, key=lambda side: order.get(side.name, len(order)))
@@ -71,6 +74,9 @@ def add_up(answers):
     """Merges the answers that one side gave to one row in several rounds."""
     merged = dict(answers[-1])
     total = sum(answer.get("calls", 0) for answer in answers)
+    for key in ("spins", "spins_won"):
+        if any(key in answer for answer in answers):
+            merged[key] = sum(answer.get(key, 0) for answer in answers)
     for key in ("mean_us", "cpu_own_us", "cpu_peer_us", "calls_per_s", "gb_per_s"):
         if key in merged:
             weights = [answer.get("calls", 1) for answer in answers]
@@ -142,6 +148,11 @@ def number(value):
     return f"{value:.3g}" if abs(value) < 100 else f"{value:.0f}"
 
 
+def spins_won(answer):
+    """Of the caller's waits of a row: those that spun and found what they waited for, of those that spun."""
+    return f"{answer['spins_won']:,} of {answer['spins']:,}" if answer.get("spins") else "-"
+
+
 def print_table(heading, rows):
     widths = [max(len(str(row[column])) for row in [heading, *rows]) for column in range(len(heading))]
     for place, row in enumerate([heading, *rows]):
@@ -164,7 +175,7 @@ def print_results(results):
                 figures = [number(answer[key]) for key in ("p50_us", "p99_us", "p999_us", "mean_us")]
                 latency.append([title, name, *figures,
                                 f"{number(min(rounds))} - {number(max(rounds))}", number(answer["cpu_own_us"]),
-                                number(answer["cpu_peer_us"]), f"{answer['calls']:,}"])
+                                number(answer["cpu_peer_us"]), f"{answer['calls']:,}", spins_won(answer)])
             elif "calls_per_s" in answer:
                 rates.append([title, name, number(answer["calls_per_s"] / 1e3) + " k/s", number(answer["cpu_own_us"]),
                               number(answer["cpu_peer_us"])])
@@ -174,7 +185,7 @@ def print_results(results):
                                  for k, v in answer.items() if k not in skip)
                 rates.append([title, name, text, "-", "-"])
     print_table(["microseconds", "side", "p50", "p99", "p99.9", "mean", "p50 of the rounds", "CPU caller", "CPU peer",
-                 "calls"], latency)
+                 "calls", "spins won"], latency)
     print_table(["rate or amount", "side", "value", "CPU caller, us", "CPU peer, us"], rates)
 
 

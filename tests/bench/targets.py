@@ -1,6 +1,8 @@
 """The targets of the design, and how far one run is from each."""
 
 PAUSES = ("0", "30 us", "1 ms", "1 ms asleep")
+# Over rings, in raw round trips over a Unix-domain socket: where waits are short enough to spin, and where both sleep.
+SHM = {"0": 0.7, "30 us": 0.7, "1 ms": 1.4, "1 ms asleep": 1.4}
 
 
 def _get(results, title, side, key):
@@ -36,6 +38,26 @@ def _value_row(name, value, limit, unit, at_least=False):
     return [name, _show(value, unit), "-", "-", target, distance(value, limit, at_least)]
 
 
+def _small_calls_over_rings(results):
+    rows = []
+    for pause, limit in SHM.items():
+        title = f"echo of 4 floats, pause {pause}"
+        raw = _get(results, title, "raw unix", "p50_us")
+        for side in ("caftan shm", "caftan shm off"):
+            rows.append(_ratio_row(f"small call, {side.removeprefix('caftan ')}, pause {pause}",
+                                   _get(results, title, side, "p50_us"), "raw unix", raw,
+                                   limit if side == "caftan shm" else None))
+    title = "echo of 4 floats, pause 0"
+    rows.append(_ratio_row("small call, shm, pause 0, p99", _get(results, title, "caftan shm", "p99_us"),
+                           "shm off", _get(results, title, "caftan shm off", "p99_us"), None))
+    own, peer = (_get(results, title, "caftan shm", key) for key in ("cpu_own_us", "cpu_peer_us"))
+    rows.append(_value_row("CPU per call, both processes, shm, pause 0", None if own is None or peer is None else own + peer,
+                           12, "us"))
+    for key, who in (("own_percent", "caller"), ("peer_percent", "peer")):
+        rows.append(_value_row(f"idle worker, shm, {who}", _get(results, "idle", "caftan shm", key), 0.5, "% of a core"))
+    return rows
+
+
 def _small_calls(results):
     rows = []
     for kind in ("unix", "tcp"):
@@ -68,6 +90,10 @@ def _large_echoes(results):
                                _get(results, title, "reference default", "p50_us"), limit, text))
         rows.append(_ratio_row(f"{size} echo, unix", value, "raw unix",
                                _get(results, title, "raw unix", "p50_us"), 1.2))
+    for title, limit in (("echo of 1 MiB", 0.4), ("echo of 16 MiB", 0.35), ("fresh result of 1 MiB", 0.75),
+                         ("fresh result of 16 MiB", 0.65)):
+        rows.append(_ratio_row(f"{title}, shm", _get(results, title, "caftan shm", "p50_us"), "raw unix",
+                               _get(results, title, "raw unix", "p50_us"), limit))
     return rows
 
 
@@ -103,4 +129,4 @@ def target_rows(results):
     for title, limit in (("64 in flight", 250e3), ("64 in flight, brief", 500e3)):
         rates.append(_value_row(f"{title}, unix", _get(results, title, "caftan unix", "calls_per_s"), limit, "calls/s",
                                 at_least=True))
-    return _small_calls(results) + rates + _large_echoes(results) + _costs(results)
+    return _small_calls_over_rings(results) + _small_calls(results) + rates + _large_echoes(results) + _costs(results)

@@ -22,6 +22,7 @@
 
 #include "caftan/actors/worker.hpp"
 #include "caftan/autograd/context.hpp"
+#include "caftan/base/keep_freed_memory.hpp"
 #include "caftan/nn/served_module.hpp"
 #include "caftan/nn/shared_module.hpp"
 #include "folder.hpp"
@@ -277,6 +278,7 @@ int run() {
 }  // namespace caftan::bench
 
 int main(int argc, char**) {
+  caftan::keep_freed_memory();  // as each process of a run, the plain loop included
   if (argc == 1) return caftan::bench::run();
   std::fprintf(stderr, "usage: training_bench\n");
   return 2;

@@ -32,12 +32,15 @@ Registry make_registry() {
 struct ChannelCase {
   const char* kind;
   unsigned runners;  // of each worker's executor
+  bool spins = false;
 };
 
 class ChannelCall : public ::testing::TestWithParam<ChannelCase> {
  protected:
   void SetUp() override {
     const std::string kind = GetParam().kind;
+    // However many cores there are: what waits without sleep must not depend on it.
+    const transport::SpinOptions spin{.threads = GetParam().spins ? 2U : 0U, .learns = false, .cores = 1'000'000};
     std::vector<WorkerAddress> world{{"a", ""}, {"b", ""}, {"c", ""}};
     if (kind == "unix" || kind == "shm") {
       for (auto& member : world) member.address = kind + ":" + (folder_ / member.name);
@@ -48,7 +51,7 @@ class ChannelCall : public ::testing::TestWithParam<ChannelCase> {
       options.world = world;
       options.secret = "shared by this test";
       options.executor = std::make_shared<transport::ThreadedExecutor>(
-          transport::ThreadedExecutor::Options{.runners = GetParam().runners});
+          transport::ThreadedExecutor::Options{.runners = GetParam().runners, .spin = spin});
       if (kind == "loopback") {
         options.network = network_;
         if (!shared_) shared_ = options.executor;
@@ -70,11 +73,13 @@ class ChannelCall : public ::testing::TestWithParam<ChannelCase> {
   std::vector<std::unique_ptr<Worker>> workers_;
 };
 INSTANTIATE_TEST_SUITE_P(Kinds, ChannelCall,
-                         ::testing::Values(ChannelCase{"shm", 1}, ChannelCase{"shm", 2}, ChannelCase{"unix", 1},
-                                           ChannelCase{"unix", 2}, ChannelCase{"tcp", 1}, ChannelCase{"tcp", 2},
-                                           ChannelCase{"loopback", 1}, ChannelCase{"loopback", 2}),
+                         ::testing::Values(ChannelCase{"shm", 1}, ChannelCase{"shm", 2}, ChannelCase{"shm", 1, true},
+                                           ChannelCase{"shm", 2, true}, ChannelCase{"unix", 1}, ChannelCase{"unix", 2},
+                                           ChannelCase{"tcp", 1}, ChannelCase{"tcp", 2}, ChannelCase{"loopback", 1},
+                                           ChannelCase{"loopback", 2}),
                          [](const auto& info) {
-                           return std::string(info.param.kind) + std::to_string(info.param.runners);
+                           return std::string(info.param.kind) + std::to_string(info.param.runners) +
+                                  (info.param.spins ? "spinning" : "");
                          });
 
 TEST_P(ChannelCall, IsOfTheKindThatWasAskedFor) {
@@ -83,7 +88,7 @@ TEST_P(ChannelCall, IsOfTheKindThatWasAskedFor) {
   EXPECT_EQ(workers_[0]->channel_kind("a"), "loopback");
 }
 
-TEST_P(ChannelCall, ManySmallCalls) {
+TEST_P(ChannelCall, SP1_DP7_ManySmallCalls) {
   for (int i = 0; i < 500; ++i) ASSERT_EQ(workers_[0]->rpc_sync<&add>("b", i, 1), i + 1);
   for (int i = 0; i < 50; ++i) ASSERT_EQ(workers_[1]->rpc_sync<&add>("b", i, 1), i + 1);
 }

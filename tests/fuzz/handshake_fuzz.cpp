@@ -73,9 +73,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       const wire::Bytes& said = is_client ? talk.to_client : talk.to_server;
       return said.size() == outcome.consumed && std::equal(said.begin(), said.end(), in.begin());
     };
-    // The corpus has the hello of an older client, too, and that of one that takes rings.
+    // The corpus has the hello of an older client, too, and those of ones that take rings, and what is lent.
     const std::uint64_t usual = net::make_client_side().self.features;
-    require(was_said(usual, 0) || was_said(0b110, 0) || was_said(usual | net::kSharesMemory, 64 * 1024));
+    const std::uint64_t sharing = usual | net::kSharesMemory;
+    require(was_said(usual, 0) || was_said(0b110, 0) || was_said(sharing, 64 * 1024) ||
+            was_said(sharing | net::kTakesLent, 64 * 1024));
   }
   require((outcome.state == Handshake::State::failed) == (side.error().code() != Errc::ok));
 

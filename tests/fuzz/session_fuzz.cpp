@@ -1,10 +1,12 @@
 // Feeds arbitrary bytes to a session as an authenticated peer could write them to the socket: frames, sections, tensor
-// segments and answers. Frames about actors are only kept. The first byte says in pieces of how many bytes (0 = at
-// once).
+// segments, places of tensors in its memory and answers. Frames about actors are only kept. The first byte says in
+// pieces of how many bytes (0 = at once). The memory of the peer has 1 MiB, all zero.
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstdlib>
 
+#include "lending_channel.hpp"
 #include "session_side.hpp"
 
 namespace {
@@ -34,7 +36,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   SteppedExecutor executor(1);
   auto [ours, theirs] = make_loopback_pair(executor, std::size_t{1} << 30);
   BytePeer peer(std::move(theirs));
-  SessionSide side(executor, WorkerId{1}, std::move(ours), small_limits());
+  const auto lending = std::make_shared<LendingChannel>(std::move(ours));
+  lending->find = [](std::uint64_t from) -> Result<const void*> {
+    static const std::array<std::byte, 64 * 1024> zeros{};
+    if (from < (1 << 20)) return zeros.data();
+    return Error(Errc::malformed_payload, "no such memory");
+  };
+  SessionSide side(executor, WorkerId{1}, lending, small_limits());
   side.session->start();
   const auto sink = std::make_shared<RecordingSink>();
   wire::OutFrame call;

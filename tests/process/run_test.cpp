@@ -146,6 +146,24 @@ TEST(Run, DP1_WorkersShareMemoryWhenTheFileSaysSoAndSendTheSameFrames) {
   EXPECT_EQ(placeless(shared.out), placeless(over_sockets.out));
 }
 
+TEST(Run, SP1_DP7_WaitingWithoutSleepChangesTimeOnlyAndIsShown) {
+  const Folder folder;
+  std::vector<std::string> words{"run", kConfigs + "/cartpole.test.toml", "cluster.channel=shm", "cluster.spin=off"};
+  const Finished asleep = run_to_end(folder, kCaftan, words);
+  const std::string frames = frames_sent(folder);
+  words.back() = "cluster.spin=1ms";
+  const Finished spinning = run_to_end(folder, kCaftan, words);
+  ASSERT_EQ(asleep.code, 0) << asleep.err;
+  ASSERT_EQ(spinning.code, 0) << spinning.err;
+  EXPECT_EQ(frames_sent(folder), frames);
+  EXPECT_EQ(placeless(spinning.out), placeless(asleep.out));
+  EXPECT_THAT(asleep.err, HasSubstr("channel shm, spin off, in"));
+  EXPECT_THAT(spinning.err, HasSubstr("channel shm, spin "));  // 1ms, or off with the reason of this machine
+  EXPECT_THAT(folder.read("runs/latest/log/agent.log"), HasSubstr("spin "));
+  words.front() = "plan";
+  EXPECT_THAT(run_to_end(folder, kCaftan, words).out, HasSubstr("spin here: "));
+}
+
 TEST(Run, DP8_WithoutMemoryToShareWorkersTalkOverSocketsAndTheirLogsSayWhy) {
   const Folder folder;
   folder.write("counting.toml", kCountingFile);

@@ -19,7 +19,6 @@ class FakePeer final : public rpc::PeerRecord {
   FakePeer(WorkerId id, std::string name) : id_(id), name_(std::move(name)) {}
   WorkerId id() const noexcept override { return id_; }
   const std::string& name() const noexcept override { return name_; }
-  std::shared_ptr<base::ReadableSource> source() const override { return nullptr; }
 
  private:
   const WorkerId id_;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <vector>
 
 #include "caftan/wire/frame.hpp"
@@ -44,6 +45,17 @@ inline Bytes bulk_call(std::uint64_t call, const std::vector<std::uint64_t>& siz
   FrameHeader header = header_of(FrameKind::call, call);
   for (const std::uint64_t size : sizes) header.bulk_size += size;
   return make_frame(header, bulk_sections(sizes));
+}
+
+/// Returns a call with segments of these sizes, which lie at these places of the sender's memory; those at 0 follow as
+/// chunks.
+inline Bytes lending_call(std::uint64_t call, const std::vector<std::uint64_t>& sizes,
+                          const std::vector<std::uint64_t>& places) {
+  FrameHeader header = header_of(FrameKind::call, call);
+  for (const std::uint64_t size : sizes) header.bulk_size += size;
+  Bytes sections = bulk_sections(sizes);
+  append_section(sections, SectionType::places, kSectionCritical, std::as_bytes(std::span(places)));
+  return make_frame(header, sections);
 }
 
 inline Bytes chunk(std::size_t size, std::byte fill) {

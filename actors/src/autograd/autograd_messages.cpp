@@ -20,13 +20,14 @@ void Codec<actors::GradientMessage>::load(InArchive& from, actors::GradientMessa
   message.received = std::move(beside->received);
   if (!message.received) return;
   const net::Limits& limits = exchange->session().limits();
-  const auto layout = tensor::TensorLayout::parse(beside->table, {limits.tensors, limits.segments});
-  if (!layout) throw DecodeError("the tensor table of a gradient", layout.error().code());
-  auto decoded = layout->build(std::move(beside->segments));
+  std::vector<std::uint8_t> recorded;
+  const auto decoded = tensor::decode_tensors(beside->table, {limits.tensors, limits.segments},
+                                              std::move(beside->segments), message.tensors, recorded);
   if (!decoded) throw DecodeError("the tensors of a gradient", decoded.error().code());
-  message.tensors.reserve(decoded->size());
   // A gradient is a value: whether its sender's tensor required a gradient does not matter here.
-  for (auto& one : *decoded) message.tensors.push_back(one.tensor.defined() ? one.tensor.detach() : at::Tensor());
+  for (at::Tensor& tensor : message.tensors) {
+    if (tensor.defined() && tensor.requires_grad()) tensor = tensor.detach();
+  }
 }
 
 }  // namespace caftan::wire

@@ -21,6 +21,7 @@
 #include "launch/run_process.hpp"
 #include "launch/run_record.hpp"
 #include "launch/signal_source.hpp"
+#include "role/spin_of_run.hpp"
 #include "worker/runners.hpp"
 
 namespace caftan::actors {
@@ -152,6 +153,8 @@ void Launch::show_heading() {
   if (!meeting.empty()) text += "meeting at " + meeting + ", ";
   text += "channel " + std::string(addresses_.channel());
   if (!addresses_.why_not().empty()) text += " (" + addresses_.why_not() + ")";
+  const std::string spin = spin_of_run(application, options_.plan, planned(options_.workers.front().value).host).text;
+  if (!spin.empty() && addresses_.why_not().empty()) text += ", spin " + spin;
   view_.note(text + ", in " + record_.directory().path().string());
 }
 

@@ -14,12 +14,14 @@
 #include "caftan/app/internal/load.hpp"
 #include "caftan/app/internal/plan.hpp"
 #include "caftan/app/internal/reference.hpp"
+#include "caftan/base/keep_freed_memory.hpp"
 #include "caftan/base/settings_io.hpp"
 #include "launch/command_line.hpp"
 #include "launch/launcher.hpp"
 #include "launch/run_addresses.hpp"
 #include "launch/sweep.hpp"
 #include "launch/worker_process.hpp"
+#include "role/spin_of_run.hpp"
 
 namespace caftan {
 namespace {
@@ -150,10 +152,25 @@ std::string channel_text(const app::Application& application) {
   return here.why_not.empty() ? "" : "channel here: " + std::string(here.facts->name) + ", " + here.why_not + "\n";
 }
 
+/// Returns a line for the plan that says what cluster.spin does on this machine; nothing where no channel has rings.
+std::string spin_text(const app::Application& application, const app::Plan& plan) {
+  const std::string text = plan.workers.empty() ? "" : actors::spin_of_run(application, plan, "").text;
+  return text.empty() ? "" : "spin here: " + text + "\n";
+}
+
+/// Lets libtorch ask for huge pages for tensors of 2 MiB and more, unless the environment says otherwise: another
+/// worker reads them out of this process's memory in half the time (ADR 23). libtorch looks at it when it first takes
+/// memory.
+void use_huge_pages() {
+  if (::access("/sys/kernel/mm/transparent_hugepage", F_OK) == 0) ::setenv("THP_MEM_ALLOC_ENABLE", "1", 0);
+}
+
 }  // namespace
 
 int Program::main(int argc, char** argv) {
   keep_standard_descriptors();
+  keep_freed_memory();
+  use_huge_pages();
   const auto types = catalog_.types();
   if (!types) return refuse(types.error().text());
   if (actors::is_worker_process(argc, argv)) actors::run_worker_process(catalog_, *types);
@@ -190,9 +207,11 @@ int Program::main(int argc, char** argv) {
   switch (line.command) {
     case CommandLine::Command::run:
       return run_application(line, catalog_, *types, loaded, argv);
-    case CommandLine::Command::plan:
-      return print(stdout, app::render_plan(loaded.application, app::make_plan(loaded.application)) +
-                               channel_text(loaded.application));
+    case CommandLine::Command::plan: {
+      const app::Plan plan = app::make_plan(loaded.application);
+      return print(stdout, app::render_plan(loaded.application, plan) + channel_text(loaded.application) +
+                               spin_text(loaded.application, plan));
+    }
     case CommandLine::Command::check: {
       const std::size_t workers = app::make_plan(loaded.application).workers.size();
       return print(stdout, printable(line.file.string()) +

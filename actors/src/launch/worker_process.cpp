@@ -16,6 +16,7 @@
 #include "caftan/run/internal/death.hpp"
 #include "launch/fatal_signals.hpp"
 #include "launch/run_process.hpp"
+#include "role/spin_of_run.hpp"
 #include "worker/runners.hpp"
 
 namespace caftan::actors {
@@ -102,7 +103,8 @@ void run_worker_process(const RoleCatalog& catalog, const app::RoleTypes& types)
     if (worker < plan.workers.size()) options.siblings.push_back(plan.workers[worker].name);
   }
   for (const auto& [name, address] : assignment->members) options.members.push_back({name, address});
-  options.executor = make_runners(options.workers.size());
+  const std::string& host = plan.workers[assignment->workers.front()].host;
+  options.executor = make_runners(options.workers.size(), spin_of_run(loaded.application, plan, host).options);
   options.sink = [&control](const run::Event& event) {
     // An event that cannot be sent has no receiver: the launcher is gone, and `follow` ends this process.
     (void)control.send(event);

@@ -9,6 +9,7 @@
 #include "caftan/transport/threaded_executor.hpp"
 #include "caftan/wire/frame.hpp"
 #include "role/shared_memory_limit.hpp"
+#include "role/spin_of_run.hpp"
 #include "worker/worker_core.hpp"
 
 namespace caftan::actors {
@@ -131,6 +132,8 @@ Result<void> WorkerSet::launch(Member& member) {
     const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
     const std::string shared = app::shared_cores_text(options_.plan, planned, cores);
     if (!shared.empty()) member.log.in("worker").info(shared);
+    const std::string spin = spin_of_run(options_.application, options_.plan, planned.host).text;
+    if (!spin.empty()) member.log.in("worker").info("spin " + spin);
   }
   const RoleDefinition* const definition = options_.catalog.find(planned.type);
   if (!definition) return Error(Errc::invalid_config, "no role type '" + planned.type + "' in this program");

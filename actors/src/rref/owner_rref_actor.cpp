@@ -125,11 +125,14 @@ void OwnerRRefState::refuse_waiting(const Error& reason) {
 
 /// Hands the value to the job on a runner: the job may run user code for as long as it likes.
 void OwnerRRefState::start(const std::shared_ptr<ValueJob>& job) {
-  auto done = [self = caf::actor_cast<caf::actor>(self_), use = job->use()] {
+  const auto done = [self = caf::actor_cast<caf::actor>(self_), use = job->use()] {
     caf::anon_send(self, OwnerEvent{owner_event::Released{use}});
   };
-  ports_->executor().post(
-      [job, value = *value_, done = std::move(done)]() mutable { job->run(std::move(value), std::move(done)); });
+  if (*value_) {
+    ports_->executor().post([job, object = **value_, done]() mutable { job->run(std::move(object), done); });
+  } else {
+    ports_->executor().post([job, error = value_->error(), done]() mutable { job->run(std::move(error), done); });
+  }
 }
 
 }  // namespace caftan::actors

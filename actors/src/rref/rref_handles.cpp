@@ -97,7 +97,7 @@ std::optional<Error> OwnerHandle::failed() const {
 }
 
 Future<void> OwnerHandle::created() {
-  return local_value().then([](Result<std::shared_ptr<rpc::HostedObject>> value) -> Result<void> {
+  return local_value().then([](const Result<std::shared_ptr<rpc::HostedObject>>& value) -> Result<void> {
     if (!value) return value.error();
     return {};
   });
@@ -111,7 +111,7 @@ class TakeValue final : public ValueJob {
   explicit TakeValue(std::weak_ptr<rpc::Caller> caller) : promise_(std::move(caller)) {}
   Future<std::shared_ptr<rpc::HostedObject>> future() { return promise_.future(); }
   rpc::Use use() const noexcept override { return rpc::Use::fetch; }
-  void run(Result<std::shared_ptr<rpc::HostedObject>> value, std::function<void()> done) override {
+  void run(Result<std::shared_ptr<rpc::HostedObject>> value, base::Task done) override {
     promise_.set(std::move(value));
     done();
   }

@@ -55,7 +55,7 @@ class ValueJob {
   virtual ~ValueJob() = default;
   virtual rpc::Use use() const noexcept = 0;
   /// Threads: a runner. `done` must be called when the value is no longer used.
-  virtual void run(Result<std::shared_ptr<rpc::HostedObject>> value, std::function<void()> done) = 0;
+  virtual void run(Result<std::shared_ptr<rpc::HostedObject>> value, base::Task done) = 0;
 };
 
 /// Events of an owner's actor. A proxy in an event is made before the frame is read on or sent, so that the down of

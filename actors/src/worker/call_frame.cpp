@@ -71,7 +71,9 @@ Result<void> encode_request(rpc::OutRequest& request, std::uint64_t features, co
   }
   append_autograd(sections, request.autograd);
   if (!request.tensors.empty()) {
-    auto tensors = tensor::encode_tensors(request.tensors, request.recorded);
+    encoded.small_tensors.reuse();
+    auto tensors = tensor::encode_tensors(request.tensors, request.recorded, tensor::SharedMemory::reference,
+                                          &encoded.small_tensors);
     if (!tensors) return tensors.error();
     take_tensors(encoded, std::move(*tensors));
   }
@@ -87,7 +89,8 @@ Result<void> encode_result(rpc::OutReply& reply, std::uint64_t call, const Outgo
   append_autograd(encoded.sections, reply.autograd);
   if (!reply.tensors.empty()) {
     const auto shared = reply.of_object ? tensor::SharedMemory::copy : tensor::SharedMemory::reference;
-    auto tensors = tensor::encode_tensors(reply.tensors, reply.recorded, shared);
+    encoded.small_tensors.reuse();
+    auto tensors = tensor::encode_tensors(reply.tensors, reply.recorded, shared, &encoded.small_tensors);
     if (!tensors) {
       std::string text = tensors.error().text();
       if (text.starts_with("argument ")) text = "result " + text.substr(9);
@@ -117,20 +120,10 @@ Result<void> decode_payload(InFrame& frame, const net::Limits& limits, rpc::InPa
   if (!frame.received) return frame.received.error();
   payload.body = frame.body;
   if (!frame.table.empty()) {
-    const auto layout = tensor::TensorLayout::parse(frame.table, {limits.tensors, limits.segments});
-    if (!layout) return layout.error();
-    auto tensors = layout->build(std::move(frame.segments));
-    if (!tensors) return tensors.error();
-    payload.tensors.reserve(tensors->size());
-    bool any_recorded = false;
-    for (auto& decoded : *tensors) {
-      any_recorded = any_recorded || decoded.recorded;
-      payload.tensors.push_back(std::move(decoded.tensor));
-    }
-    if (any_recorded) {
-      payload.recorded.reserve(tensors->size());
-      for (const auto& decoded : *tensors) payload.recorded.push_back(decoded.recorded ? 1 : 0);
-    }
+    payload.tensors.reuse();
+    const auto decoded = tensor::decode_tensors(frame.table, {limits.tensors, limits.segments},
+                                                std::move(frame.segments), payload.tensors, payload.recorded);
+    if (!decoded) return decoded.error();
   }
   if (frame.manifest) payload.rrefs = std::static_pointer_cast<ReceivedRRefs>(frame.manifest)->handles;
   if (frame.sections.autograd) wire::append(payload.autograd, *frame.sections.autograd);

@@ -20,7 +20,8 @@ struct EncodedFrame {
   wire::OutFrame frame;
   wire::Bytes sections;
   wire::Bytes body;  ///< of an error
-  wire::Bytes table;
+  base::Reused<wire::Bytes> table;
+  base::Reused<wire::Bytes> small_tensors;  ///< their bytes, where they are few
 };
 
 // The functions below fill an empty frame or payload of their caller, so that none is moved.

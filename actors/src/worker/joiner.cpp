@@ -60,6 +60,15 @@ Result<void> Joiner::meet_neighbours() {
   return {};
 }
 
+transport::HandshakeIoOptions Joiner::handshake_io() {
+  transport::HandshakeIoOptions options = io_options(parts_.options);
+  options.note = [weak = std::weak_ptr(self())](const std::string& peer, const std::string& why) {
+    if (const auto self = weak.lock())
+      self->parts_.log.write("no large tensors are read out of memory with " + peer + ": " + why);
+  };
+  return options;
+}
+
 Result<void> Joiner::listen_at(const std::string& address) {
   // A member that others dial needs an address in `options.world`; the last one dials all others and needs none.
   if (address.empty() && parts_.ports.id().value + 1 == parts_.peers.size()) return {};
@@ -71,7 +80,7 @@ Result<void> Joiner::listen_at(const std::string& address) {
         if (const auto self = weak.lock()) return self->handshake_options(0);
         return Error(Errc::shut_down, "this worker has left");
       },
-      io_options(parts_.options),
+      handshake_io(),
       [weak](Result<transport::Accepted> result) {
         const auto self = weak.lock();
         if (!self) return;
@@ -151,7 +160,7 @@ void Joiner::dial(WorkerId peer) {
     connection = next_connection_++;
   }
   transport::dial(*parts_.options.executor, *address, handshake_options(connection), parts_.peers.at(peer).name(),
-                  io_options(parts_.options), [weak = std::weak_ptr(self()), peer](Result<transport::Accepted> result) {
+                  handshake_io(), [weak = std::weak_ptr(self()), peer](Result<transport::Accepted> result) {
                     const auto self = weak.lock();
                     if (!self) return;
                     if (!result) return self->dial_failed(peer, result.error());

@@ -94,6 +94,7 @@ class Joiner final : public RootPorts, private RootSender {
 
   Result<void> meet_neighbours();
   Result<void> listen_at(const std::string& address);
+  transport::HandshakeIoOptions handshake_io();
   /// @param connection  number of the session to be; 0 for the side that was dialled
   net::HandshakeOptions handshake_options(std::uint64_t connection);
   Result<void> accept(const net::PeerInfo& peer, bool is_dialled);

@@ -1,6 +1,8 @@
 #include "worker/outgoing_calls.hpp"
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <string>
 #include <utility>
@@ -67,7 +69,7 @@ class OutgoingCalls::Pending final : public transport::ReplySink, public CancelF
     Result<rpc::InPayload> payload{rpc::InPayload()};
     const auto decoded = decode_payload(*reply, calls_->parts_.options.limits, *payload);
     if (!decoded) return finish(decoded.error());
-    payload->owner = std::make_shared<const wire::Bytes>(std::move(reply->payload));  // moved: the views stay
+    payload->owner = std::move(reply->payload).share();  // the views stay
     if (!reply->manifest) return finish(std::move(payload));
     // A reply may carry references too: user code sees them only once they are confirmed (RR-6).
     auto received = std::static_pointer_cast<ReceivedRRefs>(reply->manifest);
@@ -135,7 +137,9 @@ namespace {
 
 /// Takes room in the peer's window; waits for it if the caller wants that, and gives the turn of the running object
 /// back meanwhile.
-Result<std::uint64_t> take_room(Session& session, const rpc::OutRequest& request, bool fail_when_full) {
+/// @param has_waited  set if it waited
+Result<std::uint64_t> take_room(Session& session, const rpc::OutRequest& request, bool fail_when_full,
+                                bool& has_waited) {
   std::uint64_t size = request.body.size();
   for (const at::Tensor& tensor : request.tensors) {
     if (tensor.defined() && tensor.layout() == at::kStrided) size += tensor.nbytes();
@@ -147,6 +151,7 @@ Result<std::uint64_t> take_room(Session& session, const rpc::OutRequest& request
     const base::WaitPermit permit;
     if (!permit) return permit.error();
     const rpc::TurnPause pause;
+    has_waited = true;
     taken = session.requests().acquire(room, request.deadline);
   }
   if (!taken) return taken.error();
@@ -169,21 +174,22 @@ rpc::CallToken OutgoingCalls::submit(const Peer& peer, rpc::OutRequest&& request
   if (!slot) return refuse(slot.error());
   const auto call = submit(*slot, request, sink);
   if (!call) return refuse(call.error());
-  return {*call, peer.id(), slot->session->connection()};
+  return {*call, peer.id(), slot->session->connection(), slot->session};
 }
 
 Result<OutgoingCalls::SendSlot> OutgoingCalls::reserve(const Peer& peer, const rpc::OutRequest& request,
                                                        const CallOptions& options) {
   auto session = PeerState::of(peer).session();
   if (!session) return parts_.joiner.why_unreachable(peer.id());
-  const auto room = take_room(*session, request, options.fail_when_full);
+  bool has_waited = request.kind == wire::FrameKind::create;  // perhaps for creations before it
+  const auto room = take_room(*session, request, options.fail_when_full, has_waited);
   if (!room) return room.error();
   auto handed = parts_.rrefs.hand_over(request.rrefs, session);
   if (!handed) {
     session->requests().give_back(*room);
     return handed.error();
   }
-  return SendSlot{std::move(session), *room, std::move(*handed)};
+  return SendSlot{std::move(session), *room, std::move(*handed), has_waited};
 }
 
 Result<CallId> OutgoingCalls::submit(SendSlot& slot, rpc::OutRequest& request, std::shared_ptr<rpc::ReplySink> sink) {
@@ -192,6 +198,12 @@ Result<CallId> OutgoingCalls::submit(SendSlot& slot, rpc::OutRequest& request, s
     slot.session->requests().give_back(slot.room);
     slot.handed.undo();
     return done.error();
+  }
+  if (request.deadline != base::kNever) {
+    const base::Duration left =
+        slot.has_waited ? request.deadline - parts_.ports.executor().clock().now() : request.timeout;
+    encoded.frame.header.remaining_us = static_cast<std::uint64_t>(
+        std::max<std::int64_t>(1, std::chrono::duration_cast<std::chrono::microseconds>(left).count()));
   }
   auto pending = std::make_shared<Pending>(std::shared_ptr<OutgoingCalls>(parts_.ports.shared_from_this(), this),
                                            std::move(sink), slot.session, request);

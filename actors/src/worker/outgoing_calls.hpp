@@ -42,6 +42,7 @@ class OutgoingCalls {
     std::shared_ptr<transport::Session> session;
     std::uint64_t room;
     OutgoingRRefs handed;
+    bool has_waited;  ///< time has passed since the request began
   };
   Result<SendSlot> reserve(const Peer& peer, const rpc::OutRequest& request, const CallOptions& options);
   Result<CallId> submit(SendSlot& slot, rpc::OutRequest& request, std::shared_ptr<rpc::ReplySink> sink);

@@ -19,7 +19,6 @@ class PeerState final : public rpc::PeerRecord {
 
   WorkerId id() const noexcept override { return id_; }
   const std::string& name() const noexcept override { return name_; }
-  std::shared_ptr<base::ReadableSource> source() const override { return session(); }
 
   std::shared_ptr<transport::Session> session() const {
     const base::LockGuard lock(mutex_);

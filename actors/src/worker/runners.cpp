@@ -20,11 +20,12 @@ void warm_up_vector_math() {
   (void)done;
 }
 
-std::shared_ptr<transport::ThreadedExecutor> make_runners(std::size_t workers) {
+std::shared_ptr<transport::ThreadedExecutor> make_runners(std::size_t workers, const transport::SpinOptions& spin) {
   warm_up_vector_math();
   return std::make_shared<transport::ThreadedExecutor>(transport::ThreadedExecutor::Options{
       .max_threads = kThreads + static_cast<unsigned>(workers),
-      .on_thread_start = [threads = at::get_num_threads()] { at::set_num_threads(threads); }});
+      .on_thread_start = [threads = at::get_num_threads()] { at::set_num_threads(threads); },
+      .spin = spin});
 }
 
 }  // namespace caftan::actors

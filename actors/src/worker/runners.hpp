@@ -13,6 +13,8 @@ void warm_up_vector_math();
 /// Returns an executor whose threads use as many intra-op threads as the calling one. ATen hands its number on by
 /// itself, but only where it splits the work: BLAS and oneDNN ask OpenMP, which starts each thread with all cores.
 /// @param workers  that live on it: run() of each role may wait, and as many calls as for one worker
-std::shared_ptr<transport::ThreadedExecutor> make_runners(std::size_t workers = 1);
+/// @param spin  which of its threads wait without sleep
+std::shared_ptr<transport::ThreadedExecutor> make_runners(std::size_t workers = 1,
+                                                          const transport::SpinOptions& spin = {});
 
 }  // namespace caftan::actors

@@ -8,28 +8,9 @@
 
 namespace caftan::actors {
 
-namespace {
-
-/// A fetch, a method or a creation by a method, that waits for its object.
-class ObjectJob final : public ValueJob {
- public:
-  using Run = std::function<void(Result<std::shared_ptr<rpc::HostedObject>>, std::function<void()>)>;
-  ObjectJob(rpc::Use use, Run run) : use_(use), run_(std::move(run)) {}
-  rpc::Use use() const noexcept override { return use_; }
-  void run(Result<std::shared_ptr<rpc::HostedObject>> value, std::function<void()> done) override {
-    run_(std::move(value), std::move(done));
-  }
-
- private:
-  const rpc::Use use_;
-  const Run run_;
-};
-
-}  // namespace
-
 ServedCall::ServedCall(std::shared_ptr<ServedCalls> calls, std::shared_ptr<transport::Session> session,
-                       wire::InFrame frame)
-    : calls_(std::move(calls)), session_(std::move(session)), frame_(std::move(frame)) {
+                       wire::InFrame frame, const rpc::FunctionEntry* entry)
+    : calls_(std::move(calls)), session_(std::move(session)), frame_(std::move(frame)), entry_(entry) {
   if (frame_.header.remaining_us != 0) {
     // A hostile remaining time must not overflow; more than ten years is never meant.
     constexpr std::uint64_t kMost = 10ULL * 365 * 24 * 3600 * 1'000'000;
@@ -43,7 +24,7 @@ ServedCall::~ServedCall() {
   // A call that was dropped without a reply, for example by an actor that was killed, gets its reply
   // from this destructor.
   if (!answered_) fail(calls_->ports().leaving().value_or(dropped()));
-  calls_->ended(*this);
+  calls_->gate().leave();
 }
 
 Error ServedCall::dropped() const {
@@ -54,7 +35,7 @@ Error ServedCall::dropped() const {
 void ServedCall::start(bool brief) {
   const auto self = shared_from_this();
   const auto go = [self, brief] {
-    if (brief && !self->calls_->ports().executor().inside_reading_wait()) return self->run();
+    if (brief && !self->calls_->ports().executor().inside_reading_wait()) return self->begin();
     self->post_run(brief);
   };
   if (!frame_.manifest) return go();
@@ -72,8 +53,8 @@ void ServedCall::start(bool brief) {
 /// @param brief  the function never waits, so the call begins also while few permits to wait are left (CALL-16)
 void ServedCall::post_run(bool brief) {
   calls_->ports().executor().post([self = shared_from_this(), brief] {
-    if (brief) return self->run();
-    self->when_due([self] { self->run(); });
+    if (brief) return self->begin();
+    self->when_due([self] { self->begin(); });
   });
 }
 
@@ -117,7 +98,7 @@ CallInfo ServedCall::make_info() {
   return info;
 }
 
-void ServedCall::run() {
+void ServedCall::begin() {
   if (frame_.manifest) creation_ = std::static_pointer_cast<ReceivedRRefs>(frame_.manifest)->take_creation();
   const auto target = read_target(frame_);
   if (!target) return fail(target.error());
@@ -126,16 +107,22 @@ void ServedCall::run() {
   grad_mode_ = *grad_mode;
   rpc::InPayload payload;
   if (const auto decoded = decode_payload(frame_, calls_->limits(), payload); !decoded) return fail(decoded.error());
-  // The payload's views show the frame of this call, so the payload keeps the call.
-  payload.owner = std::shared_ptr<const void>(shared_from_this(), &frame_);
+  payload.entry = entry_;
   const bool creates = frame_.header.kind == wire::FrameKind::create;
   const bool needs_object =
       frame_.header.kind == wire::FrameKind::fetch || frame_.header.kind == wire::FrameKind::method;
   if (creates != creation_.has_value() || (needs_object && !*target)) {
     return fail(Error(Errc::malformed_payload, "a request that does not name its object"));
   }
-  if (creates && !*target) return create(nullptr, std::move(payload));
-  if (*target) return run_on_object(*target, std::move(payload));
+  if (*target) {
+    payload_ = std::move(payload);
+    const base::Executor::DeferWakeups deferred(
+        calls_->ports().executor());  // this task ends right after the object's actor has got this call
+    return calls_->rrefs().with_value(*target, shared_from_this());
+  }
+  // The payload's views show the frame of this call, so the payload keeps the call.
+  payload.owner = std::shared_ptr<const void>(shared_from_this(), &frame_);
+  if (creates) return create(nullptr, std::move(payload));
   rpc::Responder responder{std::shared_ptr<rpc::ResponderSink>(shared_from_this())};
   if (frame_.header.kind == wire::FrameKind::op) {
     calls_->dispatcher().op(std::move(payload), make_info(), std::move(responder));
@@ -144,27 +131,22 @@ void ServedCall::run() {
   }
 }
 
-void ServedCall::run_on_object(const RRefId& target, rpc::InPayload payload) {
-  const auto use = frame_.header.kind == wire::FrameKind::fetch ? rpc::Use::fetch : rpc::Use::method;
-  auto held = std::make_shared<rpc::InPayload>(std::move(payload));
-  const base::Executor::DeferWakeups deferred(
-      calls_->ports().executor());  // this task ends right after the object's actor has got the job
-  calls_->rrefs().with_value(
-      target, std::make_shared<ObjectJob>(
-                  use, [self = shared_from_this(), held](Result<std::shared_ptr<rpc::HostedObject>> value,
-                                                         std::function<void()> done) {
-                    self->used_ = std::move(done);
-                    if (!value) return self->fail(value.error());
-                    if (self->creation_) return self->create(std::move(*value), std::move(*held));
-                    rpc::Responder responder{std::shared_ptr<rpc::ResponderSink>(self)};
-                    if (self->frame_.header.kind == wire::FrameKind::fetch) {
-                      self->calls_->dispatcher().fetch(std::move(*value), std::move(*held), self->make_info(),
-                                                       std::move(responder));
-                    } else {
-                      self->calls_->dispatcher().method(std::move(*value), std::move(*held), self->make_info(),
-                                                        std::move(responder));
-                    }
-                  }));
+rpc::Use ServedCall::use() const noexcept {
+  return frame_.header.kind == wire::FrameKind::fetch ? rpc::Use::fetch : rpc::Use::method;
+}
+
+void ServedCall::run(Result<std::shared_ptr<rpc::HostedObject>> value, base::Task done) {
+  used_ = std::move(done);
+  if (!value) return fail(value.error());
+  rpc::InPayload payload = std::move(payload_);
+  payload.owner = std::shared_ptr<const void>(shared_from_this(), &frame_);
+  if (creation_) return create(std::move(*value), std::move(payload));
+  rpc::Responder responder{std::shared_ptr<rpc::ResponderSink>(shared_from_this())};
+  if (frame_.header.kind == wire::FrameKind::fetch) {
+    calls_->dispatcher().fetch(std::move(*value), std::move(payload), make_info(), std::move(responder));
+  } else {
+    calls_->dispatcher().method(std::move(*value), std::move(payload), make_info(), std::move(responder));
+  }
 }
 
 void ServedCall::create(std::shared_ptr<rpc::HostedObject> object, rpc::InPayload payload) {
@@ -193,7 +175,7 @@ void ServedCall::answer(Result<rpc::OutReply>&& reply) noexcept {
   }
   if (!used_) return;
   const base::Executor::DeferWakeups deferred(calls_->ports().executor());
-  std::exchange(used_, nullptr)();
+  std::exchange(used_, base::Task())();
 }
 
 }  // namespace caftan::actors

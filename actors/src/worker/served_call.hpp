@@ -15,9 +15,12 @@ namespace caftan::actors {
 
 class ServedCall final : public rpc::ResponderSink,
                          public rpc::BeginGate,
+                         public ValueJob,
                          public std::enable_shared_from_this<ServedCall> {
  public:
-  ServedCall(std::shared_ptr<ServedCalls> calls, std::shared_ptr<transport::Session> session, wire::InFrame frame);
+  /// @param entry  the function that is called, if it is known already
+  ServedCall(std::shared_ptr<ServedCalls> calls, std::shared_ptr<transport::Session> session, wire::InFrame frame,
+             const rpc::FunctionEntry* entry);
   ~ServedCall() override;
 
   /// Runs the call once its references are confirmed (RR-6): on this thread if the request has no references, the
@@ -30,6 +33,10 @@ class ServedCall final : public rpc::ResponderSink,
   void begins(std::string_view function, base::TimePoint now) noexcept override;
   bool is_caller_gone() const noexcept override { return session_->ended(); }
   base::TimePoint arrived() const noexcept override { return arrived_; }
+
+  // As the job of a fetch, a method or a creation by a method, which waits for its object.
+  rpc::Use use() const noexcept override;
+  void run(Result<std::shared_ptr<rpc::HostedObject>> value, base::Task done) override;
 
   std::uint64_t key() const noexcept { return key_of(*session_, frame_.header.call); }
   static std::uint64_t key_of(const transport::Session& session, std::uint64_t call) noexcept {
@@ -45,8 +52,7 @@ class ServedCall final : public rpc::ResponderSink,
     if (limit && !limit->may_begin(depth_)) return limit->hold_call(depth_, base::Task(std::forward<F>(code)));
     code();
   }
-  void run();
-  void run_on_object(const RRefId& target, rpc::InPayload payload);
+  void begin();
   void create(std::shared_ptr<rpc::HostedObject> object, rpc::InPayload payload);
   void fail(const Error& error);
   void look_if_late() const;
@@ -56,6 +62,8 @@ class ServedCall final : public rpc::ResponderSink,
   const std::shared_ptr<ServedCalls> calls_;  // keeps the worker
   const std::shared_ptr<transport::Session> session_;
   wire::InFrame frame_;
+  const rpc::FunctionEntry* const entry_;  // null: to be looked for when the call begins
+  rpc::InPayload payload_;                 // while the call waits for its object
   // Shared: calls that the called function made and did not wait for may use the flag after this ServedCall is gone.
   const std::shared_ptr<CancelFlag> cancelled_ = std::make_shared<CancelFlag>();
   net::ServeGate::Place place_;  // used by one thread at a time: only the thread that begins the call asks the gate
@@ -67,7 +75,7 @@ class ServedCall final : public rpc::ResponderSink,
   unsigned depth_ = 0;
   bool grad_mode_ = true;
   std::optional<rpc::Creation> creation_;
-  std::function<void()> used_;  // reports to the value's actor that this call no longer uses the value
+  base::Task used_;  // reports to the value's actor that this call no longer uses the value
   std::atomic<bool> answered_{false};
 };
 

@@ -22,37 +22,46 @@ Result<void> ServedCalls::on_frame(const std::shared_ptr<Session>& session, InFr
     if (call) call->cancel();
     return {};
   }
-  const bool brief = dispatcher_.is_brief(frame.header.kind, frame.body);
+  const auto [entry, brief] = dispatcher_.look_up(frame.header.kind, frame.body);
   (void)gate_.enter();
   count_.fetch_add(1, std::memory_order_relaxed);
   auto call = std::make_shared<ServedCall>(std::shared_ptr<ServedCalls>(ports_.shared_from_this(), this), session,
-                                           std::move(frame));
+                                           std::move(frame), entry);
   if (!brief) {
     const base::LockGuard lock(mutex_);
+    remove_ended_locked();
+    const std::uint64_t key = call->key();
     if (spare_.empty()) {
-      cancellable_[call->key()] = call;
+      cancellable_[key] = call;
     } else {
-      spare_.back().key() = call->key();
+      spare_.back().key() = key;
       spare_.back().mapped() = call;
       cancellable_.insert(std::move(spare_.back()));
       spare_.pop_back();
     }
+    keys_.push_back(std::uint64_t{key});
   }
   call->start(brief);
   return {};
 }
 
-void ServedCalls::ended(const ServedCall& call) {
-  {
-    const base::LockGuard lock(mutex_);
-    const auto found = cancellable_.find(call.key());
-    if (found != cancellable_.end() && found->second.expired()) {
-      auto node = cancellable_.extract(found);
-      node.mapped().reset();
-      if (spare_.size() < kMostSpare) spare_.push_back(std::move(node));
+/// Looks at a few of the calls that can be cancelled, and removes those that have ended. As more are looked at than
+/// come, those that have ended are at most as many as the others, and the end of a call takes no lock.
+void ServedCalls::remove_ended_locked() {
+  constexpr int kLooks = 2;
+  for (int i = 0; i < kLooks && !keys_.empty(); ++i) {
+    const std::uint64_t key = keys_.front();
+    keys_.pop_front();
+    const auto found = cancellable_.find(key);
+    if (found == cancellable_.end()) continue;
+    if (!found->second.expired()) {
+      keys_.push_back(std::uint64_t{key});
+      continue;
     }
+    auto node = cancellable_.extract(found);
+    node.mapped().reset();
+    if (spare_.size() < kMostSpare) spare_.push_back(std::move(node));
   }
-  gate_.leave();
 }
 
 void ServedCalls::log_late(std::string_view function, const std::string& caller, const Lateness& lateness) {

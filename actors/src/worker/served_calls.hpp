@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "caftan/actors/worker.hpp"
+#include "caftan/base/internal/fifo.hpp"
 #include "caftan/base/internal/gate.hpp"
 #include "caftan/base/mutex.hpp"
 #include "caftan/rpc/internal/serve.hpp"
@@ -51,8 +52,6 @@ class ServedCalls {
   /// then.
   Result<void> send_reply(const std::shared_ptr<transport::Session>& session, std::uint64_t call,
                           Result<rpc::OutReply>&& reply);
-  void ended(const ServedCall& call);
-
   /// How a call spent its time that ended after its deadline.
   struct Lateness {
     base::Duration late;    ///< since its deadline
@@ -66,6 +65,7 @@ class ServedCalls {
   using Cancellable = std::unordered_map<std::uint64_t, std::weak_ptr<ServedCall>>;
   static constexpr std::size_t kMostSpare = 64;
 
+  void remove_ended_locked() CAFTAN_REQUIRES(mutex_);
   Result<void> send_error(const std::shared_ptr<transport::Session>& session, std::uint64_t call, const Error& error);
 
   MemberPorts& ports_;
@@ -76,8 +76,9 @@ class ServedCalls {
   base::Gate gate_;
   std::atomic<std::uint64_t> count_{0};
   base::Mutex mutex_;
-  // By ServedCall::key.
+  // By ServedCall::key; also some calls that have ended.
   Cancellable cancellable_ CAFTAN_GUARDED_BY(mutex_);
+  base::Fifo<std::uint64_t> keys_ CAFTAN_GUARDED_BY(mutex_);  // of all of them, in the order of the next look
   // Entries of calls that have ended: the next calls take them instead of memory.
   std::vector<Cancellable::node_type> spare_ CAFTAN_GUARDED_BY(mutex_);
 };

@@ -1,6 +1,7 @@
 #include "caftan/actors/worker.hpp"
 
 #include "autograd/autograd_host.hpp"
+#include "caftan/transport/internal/spin_budget.hpp"
 #include "worker/runners.hpp"
 #include "worker/worker_core.hpp"
 
@@ -18,7 +19,11 @@ Result<std::unique_ptr<Worker>> Worker::launch(WorkerOptions options, Registry r
   // a runner cannot join itself.
   std::shared_ptr<transport::PollingExecutor> executor = std::move(options.executor);
   actors::warm_up_vector_math();  // done before any call can run, also on runners that the user made
-  if (!executor) executor = actors::make_runners();
+  if (!executor) {
+    // Any member may be on this host.
+    const auto spin = transport::spin_budget(transport::read_cores(), options.world.size());
+    executor = actors::make_runners(1, spin.options);
+  }
   options.executor = {std::shared_ptr<void>(), executor.get()};
   auto core = actors::WorkerCore::make(std::move(options), std::move(registry));
   if (!core) return core.error();

@@ -197,6 +197,7 @@ void warn_of_unshared(const Reading& reading) {
                                     "cluster.channel = \"shm\"");
   };
   if (application.cluster.shm_ring != ClusterSettings().shm_ring) warn("cluster", "shm_ring");
+  if (application.cluster.spin != ClusterSettings().spin) warn("cluster", "spin");
   if (application.limits.shared_memory) warn("limits", "shared_memory");
 }
 

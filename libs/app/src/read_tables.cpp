@@ -111,6 +111,10 @@ void read_tables(const Reading& reading) {
   read_table(reading, "limits", application.limits);
   read_table(reading, "output", application.output);
   check_run_name(reading);
+  if (const SettingsNode* spin = reading.value("cluster", "spin")) {
+    const auto choice = spin_choice(application.cluster.spin);
+    if (!choice) reading.diagnostics.error(spin->place, choice.error().text());
+  }
   const std::size_t before = reading.diagnostics.errors();
   if (const SettingsNode* dir = reading.value("output", "dir")) {
     const std::string& path = application.output.dir;

@@ -289,6 +289,7 @@ void ContextPasses::by_home(PassActions actions, PassActions& out) {
 
 // Messages to this worker itself are handled after the rest; gradients go through the session, with their tensors.
 void ContextPasses::append(PassActions actions, PassActions& out) {
+  out.reserve(out.size() + actions.size());
   for (PassAction& action : actions) {
     Send* send = std::get_if<Send>(&action);
     if (send && send->to == self_ && !std::holds_alternative<Grad>(send->message)) {

@@ -174,7 +174,7 @@ Result<Engine::RunSlice> Engine::State::run(std::size_t nodes, GradientSink& sin
     Result<void> started = start();
     if (!started) return started.error();
   }
-  const at::ThreadLocalStateGuard guard(thread_state_);
+  const c10::AutoGradMode no_graph(false);
   const Slice slice(*this);
   sink_ = &sink;
   Result<RunSlice> ran = run_nodes(nodes);
@@ -182,13 +182,16 @@ Result<Engine::RunSlice> Engine::State::run(std::size_t nodes, GradientSink& sin
   return ran;
 }
 
-/// Runs nodes; what nodes and hooks throw becomes an Error here.
+/// Runs nodes; what nodes and hooks throw becomes an Error here. From the first node on that runs code which is not
+/// this library's, the thread has the state of the thread that began the pass; setting it costs more than a small node.
 Result<Engine::RunSlice> Engine::State::run_nodes(std::size_t nodes) {
   RunSlice slice;
+  std::optional<at::ThreadLocalStateGuard> of_pass;
   try {
     for (; slice.nodes < nodes; ++slice.nodes) {
       if (stop_.load(std::memory_order_acquire)) return Error(Errc::cancelled, "the pass was stopped");
       if (has_fed_.load(std::memory_order_acquire)) take_fed();
+      if (!of_pass && run_->next_runs_code()) of_pass.emplace(thread_state_);
       if (!run_->step(*this)) {
         slice.idle = true;
         break;

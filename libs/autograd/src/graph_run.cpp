@@ -58,7 +58,7 @@ void check_for_nan(const Node& function, const variable_list& outputs) {
 }  // namespace
 
 GraphRun::GraphRun(PassGraph& graph, bool keep_graph)
-    : graph_(graph), keep_graph_(keep_graph), left_(graph.nodes.size()), sum_(1) {}
+    : graph_(graph), keep_graph_(keep_graph), left_(graph.nodes.size()) {}
 
 void GraphRun::provide(std::uint32_t source, variable_list&& gradients) {
   graph_.nodes[source].inputs = std::move(gradients);
@@ -76,6 +76,16 @@ void GraphRun::push(std::uint32_t index) {
   }
   ready_.push_back({priority, index});
   std::push_heap(ready_.begin(), ready_.end(), [](const Ready& a, const Ready& b) { return a.priority < b.priority; });
+}
+
+bool GraphRun::next_runs_code() const {
+  if (ready_.empty()) return false;
+  const GraphNode& node = graph_.nodes[ready_.front().node];  // the top of the heap
+  if (node.kind == NodeKind::plain) return true;
+  if (node.kind == NodeKind::root || node.kind == NodeKind::send) return false;
+  Node& function = *node.function;
+  return !function.tensor_pre_hooks().empty() || !function.pre_hooks().empty() || !function.post_hooks().empty() ||
+         !function.retains_grad_hooks().empty();
 }
 
 bool GraphRun::step(GraphOutputs& outputs) {
@@ -195,9 +205,10 @@ void GraphRun::add(GraphNode& node, std::uint32_t input, at::Tensor&& gradient) 
     return;
   }
   // torch's own addition: in place if no other code refers to the sum, and in the order that sparse tensors need.
-  sum_.buffer[0] = std::move(sum);
-  sum_.add(0, std::move(gradient), std::nullopt, std::nullopt, node.function);
-  sum = std::move(sum_.buffer[0]);
+  if (!sum_) sum_.emplace(1);
+  sum_->buffer[0] = std::move(sum);
+  sum_->add(0, std::move(gradient), std::nullopt, std::nullopt, node.function);
+  sum = std::move(sum_->buffer[0]);
 }
 
 }  // namespace caftan::autograd

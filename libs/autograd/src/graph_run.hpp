@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/input_buffer.h>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "pass_graph.hpp"
@@ -28,6 +29,9 @@ class GraphRun {
   /// expects.
   void provide(std::uint32_t source, torch::autograd::variable_list&& gradients);
 
+  /// Returns whether the ready node that comes first runs code that is not this library's: a function of torch or of
+  /// the user, or a hook.
+  bool next_runs_code() const;
   /// Runs the ready node that comes first. Returns false when none is ready.
   bool step(GraphOutputs& outputs);
 
@@ -63,7 +67,8 @@ class GraphRun {
   std::size_t left_;
   torch::autograd::Node* running_ = nullptr;
   std::uint32_t running_rank_ = 0;
-  torch::autograd::InputBuffer sum_;  ///< the contributions to one input while they are added; empty between two sums
+  /// The contributions to one input while they are added; empty between two sums, made with the first.
+  std::optional<torch::autograd::InputBuffer> sum_;
 };
 
 }  // namespace caftan::autograd

@@ -8,13 +8,17 @@
 namespace caftan::autograd {
 
 SpanIndex::SpanIndex(std::vector<CodeSpan> spans) : spans_(std::move(spans)) {
+  outer_.reserve(spans_.size());
+  if (spans_.size() <= 1) {
+    outer_.assign(spans_.size(), 0);
+    return;
+  }
   std::unordered_map<std::uint64_t, std::size_t> count;
   for (const CodeSpan& span : spans_) ++count[span.key];
   std::erase_if(spans_, [&count](const CodeSpan& span) { return count[span.key] > 1; });
   std::sort(spans_.begin(), spans_.end(), [](const CodeSpan& a, const CodeSpan& b) {
     return std::tie(a.thread_id, a.first, b.last) < std::tie(b.thread_id, b.first, a.last);
   });
-  outer_.reserve(spans_.size());
   std::vector<std::size_t> open;
   for (std::size_t i = 0; i < spans_.size(); ++i) {
     const CodeSpan& span = spans_[i];

@@ -6,35 +6,49 @@
 
 namespace caftan::net {
 
-// The comparison is written so that sizes near 2^64 cannot overflow.
-bool AdmissionWindow::fits(std::uint64_t bytes) const noexcept {
-  return holders_ == 0 || (holders_ < most_ && outstanding_ <= limit_ && bytes <= limit_ - outstanding_);
+bool AdmissionWindow::fits(Taken taken, std::uint64_t bytes) const noexcept {
+  if (taken.holders() == 0) return true;
+  const std::uint64_t counted = std::min(bytes, kMostBytes);
+  return taken.holders() < most_ && taken.bytes() <= limit_ && counted <= limit_ - taken.bytes();
+}
+
+/// Acquires the bytes if they fit; whether a caller waits is not looked at.
+bool AdmissionWindow::take(std::uint64_t bytes) noexcept {
+  Taken taken = taken_.load();
+  do {
+    if (!fits(taken, bytes)) return false;
+  } while (!taken_.compare_exchange_weak(taken, Taken{taken.value + Taken::one(bytes).value}));
+  return true;
 }
 
 Result<void> AdmissionWindow::try_acquire(std::uint64_t bytes) {
+  if (!needs_lock_.load() && take(bytes)) return {};
   const base::LockGuard lock(mutex_);
+  if (!closed_ && waiting_.empty() && take(bytes)) return {};
+  return why_not(bytes);
+}
+
+Result<void> AdmissionWindow::why_not(std::uint64_t bytes) const {
   if (closed_) return *closed_;
-  if (holders_ >= most_) {
-    return Error(Errc::overloaded, std::to_string(holders_) +
+  const Taken taken = taken_.load();
+  if (taken.holders() >= most_) {
+    return Error(Errc::overloaded, std::to_string(taken.holders()) +
                                        " requests are in flight to this peer already "
                                        "(limits.pending_calls)");
   }
-  if (!waiting_.empty() || !fits(bytes)) {
-    return Error(Errc::overloaded, std::to_string(bytes) + " bytes do not fit: " + std::to_string(outstanding_) +
-                                       " of " + std::to_string(limit_) + " are outstanding and " +
-                                       std::to_string(waiting_.size()) + " requests wait");
-  }
-  outstanding_ += bytes;
-  ++holders_;
-  return {};
+  return Error(Errc::overloaded, std::to_string(bytes) + " bytes do not fit: " + std::to_string(taken.bytes()) +
+                                     " of " + std::to_string(limit_) + " are outstanding and " +
+                                     std::to_string(waiting_.size()) + " requests wait");
 }
 
 Result<AdmissionWindow::WaiterId> AdmissionWindow::acquire_or_wait(std::uint64_t bytes, Waiter waiter) {
   const base::LockGuard lock(mutex_);
   if (closed_) return *closed_;
-  if (waiting_.empty() && fits(bytes)) {
-    outstanding_ += bytes;
-    ++holders_;
+  // Set before taken_ is read: either this caller reads what a release has given back, or that release reads that a
+  // caller waits.
+  needs_lock_.store(true);
+  if (waiting_.empty() && take(bytes)) {
+    needs_lock_.store(false);
     return WaiterId{0};
   }
   waiting_.push_back({++last_id_, bytes, std::move(waiter)});
@@ -57,11 +71,13 @@ bool AdmissionWindow::cancel(WaiterId id) {
 }
 
 void AdmissionWindow::release(std::uint64_t bytes) {
+  Taken taken = taken_.load();
+  while (!taken_.compare_exchange_weak(taken, Taken{taken.value - Taken::one(bytes).value})) {
+  }
+  if (!needs_lock_.load()) return;
   std::vector<Waiter> admitted;
   {
     const base::LockGuard lock(mutex_);
-    outstanding_ -= bytes;
-    --holders_;
     admitted = admit_waiters();
   }
   for (Waiter& waiter : admitted) waiter({});
@@ -72,6 +88,7 @@ void AdmissionWindow::close(Error reason) {
   {
     const base::LockGuard lock(mutex_);
     if (!closed_) closed_ = std::move(reason);
+    needs_lock_.store(true);
     reason = *closed_;
     ended.swap(waiting_);
   }
@@ -80,18 +97,12 @@ void AdmissionWindow::close(Error reason) {
 
 std::vector<AdmissionWindow::Waiter> AdmissionWindow::admit_waiters() {
   std::vector<Waiter> admitted;
-  while (!waiting_.empty() && fits(waiting_.front().bytes)) {
-    outstanding_ += waiting_.front().bytes;
-    ++holders_;
+  while (!waiting_.empty() && take(waiting_.front().bytes)) {
     admitted.push_back(std::move(waiting_.front().waiter));
     waiting_.pop_front();
   }
+  if (waiting_.empty() && !closed_) needs_lock_.store(false);
   return admitted;
-}
-
-std::uint64_t AdmissionWindow::outstanding() const {
-  const base::LockGuard lock(mutex_);
-  return outstanding_;
 }
 
 std::size_t AdmissionWindow::waiting() const {

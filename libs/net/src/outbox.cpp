@@ -1,10 +1,12 @@
 #include "caftan/net/internal/outbox.hpp"
 
 #include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <memory>
 #include <utility>
 
 #include "caftan/wire/frame.hpp"
-#include "caftan/wire/internal/out_frame.hpp"
 
 namespace caftan::net {
 
@@ -12,7 +14,7 @@ namespace {
 
 /// Small frames share one buffer, so that a burst of calls is one entry of the gather list.
 constexpr std::size_t kBufferSize = 64 * 1024;
-constexpr std::size_t kCopyBelow = wire::kSmallBulk + 1024;  // bytes: a frame with a small bulk behind it
+constexpr std::size_t kSmallFrame = wire::kSmallBulk + 1024;  // bytes: a frame with a small bulk behind it
 
 void append_chunk_header(wire::Bytes& bytes, CallId call, std::size_t size) {
   wire::FrameHeader header;
@@ -22,39 +24,75 @@ void append_chunk_header(wire::Bytes& bytes, CallId call, std::size_t size) {
   wire::encode_header(header, wire::extend(bytes, wire::kFrameHeaderSize));
 }
 
-}  // namespace
-
-void Outbox::append(wire::Bytes&& frame) {
-  if (frame.empty()) return;
-  queued_bytes_ += frame.size();
-  if (frame.size() > kCopyBelow) {
-    control_.push_back(std::move(frame));
-    return;
-  }
-  if (control_.empty() || control_.back().size() + frame.size() > kBufferSize) control_.emplace_back();
-  wire::append(control_.back(), frame);
+wire::Segment copy_of(const wire::Segment& segment) {
+  auto bytes = std::make_shared_for_overwrite<std::byte[]>(segment.size);
+  std::memcpy(bytes.get(), segment.data, segment.size);
+  const std::byte* const data = bytes.get();
+  return {data, segment.size, std::move(bytes)};
 }
 
-void Outbox::append(wire::Bytes&& frame, CallId call, std::vector<wire::Segment> bulk) {
-  std::uint64_t size = 0;
-  for (const wire::Segment& segment : bulk) size += segment.size;
-  if (size != 0 && size <= wire::kSmallBulk && bulk_.empty()) {
-    // No bulk data is queued ahead: a small segment goes right behind its frame.
-    append_chunk_header(frame, call, static_cast<std::size_t>(size));
-    for (const wire::Segment& segment : bulk) wire::append(frame, segment.view());
-    append(std::move(frame));
-    return;
-  }
-  append(std::move(frame));
-  if (size == 0) return;
+}  // namespace
+
+/// Returns the buffer at whose end a frame of `size` bytes belongs.
+wire::Bytes& Outbox::buffer_for(std::size_t size) {
+  const bool shares = size <= kSmallFrame && !control_.empty() && control_.back().size() + size <= kBufferSize;
+  if (!shares) control_.push_back(std::exchange(spare_, {}));
+  return control_.back();
+}
+
+void Outbox::append(wire::OutFrame&& frame) {
+  const std::uint64_t bulk = frame.chunked_size();
+  // No bulk data is queued ahead: a small segment goes right behind its frame.
+  const bool follows = bulk != 0 && bulk <= wire::kSmallBulk && bulk_.empty();
+  const std::uint64_t size = frame.size() + (follows ? wire::kFrameHeaderSize + bulk : 0);
+  wire::Bytes& to = buffer_for(size);
+  wire::encode_frame(frame, to);
   queued_bytes_ += size;
-  bulk_.push_back({call, std::move(bulk), 0, 0, size});
+  if (frame.lends) lend(frame);
+  if (follows) {
+    append_chunk_header(to, CallId{frame.header.call}, static_cast<std::size_t>(bulk));
+    for (const wire::Segment& segment : frame.segments) wire::append(to, segment.view());
+  } else if (bulk != 0) {
+    for (wire::Segment& segment : frame.segments) {
+      if (!segment.owner && segment.size != 0) segment = copy_of(segment);
+    }
+    queued_bytes_ += bulk;
+    bulk_.push_back({CallId{frame.header.call}, std::move(frame.segments), 0, 0, bulk});
+  }
+}
+
+/// Keeps the segments that `frame` lends, and leaves it those that follow as chunks.
+void Outbox::lend(wire::OutFrame& frame) {
+  std::vector<wire::Segment>& segments = frame.segments;
+  const auto chunked = std::stable_partition(segments.begin(), segments.end(), wire::is_lent);
+  Lent lent{{std::make_move_iterator(segments.begin()), std::make_move_iterator(chunked)}};
+  segments.erase(segments.begin(), chunked);
+  for (const wire::Segment& segment : lent.segments) lent.bytes += segment.size;
+  lent_bytes_ += lent.bytes;
+  lent_.push_back(std::move(lent));
+}
+
+std::vector<wire::Segment> Outbox::taken() {
+  std::vector<wire::Segment> segments = std::move(lent_.front().segments);
+  lent_bytes_ -= lent_.front().bytes;
+  lent_.pop_front();
+  return segments;
+}
+
+std::vector<wire::Segment> Outbox::take_back() {
+  std::vector<wire::Segment> all;
+  while (lends()) {
+    std::vector<wire::Segment> segments = taken();
+    std::move(segments.begin(), segments.end(), std::back_inserter(all));
+  }
+  return all;
 }
 
 // SE-16: fixes the next bytes to write: all control frames, then chunks of at most kMaxChunk bytes together. Nothing is
 // added behind chunks that are not written yet. Chunks go with each round of control frames, so that a stream of these
 // does not hold tensors back for ever (SE-17).
 void Outbox::commit() {
+  has_left_frames_ = has_chunk_ && !control_.empty();
   if (has_chunk_) return;
   for (wire::Bytes& frame : control_) committed_.push_back({std::move(frame), {}});
   control_.clear();
@@ -119,6 +157,11 @@ void Outbox::consume(std::size_t bytes) {
     }
     bytes -= rest;
     written_ = 0;
+    wire::Bytes& buffer = committed_.front().bytes;
+    if (buffer.capacity() > spare_.capacity() && buffer.capacity() <= kSmallFrame) {
+      buffer.clear();
+      spare_ = std::move(buffer);
+    }
     committed_.pop_front();
   }
   if (committed_.empty()) has_chunk_ = false;  // chunks stand behind all other committed pieces

@@ -2,6 +2,7 @@
 
 #include <caf/system_messages.hpp>
 
+#include "caftan/base/reused.hpp"
 #include "caftan/wire/archive.hpp"
 #include "control_frame.hpp"
 
@@ -82,7 +83,8 @@ Result<void> Proxy::send_message(const caf::type_erased_tuple& content, const ca
   const auto session = session_.lock();
   if (!session || session->ended()) return Error(Errc::peer_down, "the worker of this actor is gone");
   ActorExchange& exchange = ActorExchange::of(*session);
-  wire::Bytes body;
+  base::Reused<wire::Bytes> body;
+  body.reuse();
   const bool wants_answer = id.is_request();
   const Address from = sender && !wants_answer ? exchange.export_actor(sender) : Address();
   OutAttachment beside;
@@ -168,7 +170,8 @@ void ReplyActor::enqueue(caf::mailbox_element_ptr what, caf::execution_unit*) {
   const auto session = session_.lock();
   if (!session) return;
   ActorExchange& exchange = ActorExchange::of(*session);
-  wire::Bytes body;
+  base::Reused<wire::Bytes> body;
+  body.reuse();
   OutAttachment beside;
   if (const auto encoded = exchange.host().messages().encode(content, body, beside, exchange); !encoded) {
     answer_error(encoded.error());

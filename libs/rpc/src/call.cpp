@@ -67,6 +67,7 @@ Result<void> fill_request(OutRequest& request, const CallTarget& target, wire::F
     request.held = ambient->held;
     request.cancel = ambient->cancel;
   }
+  request.body.reuse();
   if (key) write_prologue(request.body, *key);
   return {};
 }

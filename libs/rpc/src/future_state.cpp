@@ -13,14 +13,27 @@ namespace caftan::rpc {
 
 namespace {
 
+/// The waiter of one thread.
 class PointWaiter final : public StateWaiter {
  public:
   explicit PointWaiter(base::WaitPoint& point) : point_(point) {}
-  void completed(bool) noexcept override { point_.notify(); }
+  void completed(bool) noexcept override {
+    is_done_here_ = &of_thread == thread_;
+    point_.notify();
+  }
+  /// Returns whether the waiting thread itself has completed the future, while it read frames in the wait: then no
+  /// other thread uses this object, and it is registered no more. Threads: the one that waits, after its wait.
+  bool is_done_here() const noexcept { return is_done_here_; }
 
  private:
+  static thread_local constinit char of_thread;  // its address stands for the thread
+
   base::WaitPoint& point_;
+  const char* const thread_ = &of_thread;
+  bool is_done_here_ = false;  // another thread writes it before it notifies
 };
+
+thread_local constinit char PointWaiter::of_thread = 0;
 
 }  // namespace
 
@@ -77,8 +90,9 @@ Result<bool> permitted_wait(FutureCore& future, base::TimePoint deadline) {
   return executor->with_wait([&](base::Executor::Wait& wait) {
     PointWaiter waiter(wait.point());
     if (!future.add_waiter(waiter)) return true;
-    wait.wait(deadline, source.get());
-    future.remove_waiter(waiter);  // also waits until the completing thread no longer uses the wait point
+    const bool notified = wait.wait(deadline, source.get());
+    // Where another thread completes it, this also waits until that thread no longer uses the wait point.
+    if (!notified || !waiter.is_done_here()) future.remove_waiter(waiter);
     return future.ready();
   });
 }

@@ -306,14 +306,14 @@ void reply_on_strand(std::unique_ptr<Invocation> in, Result<OutReply> reply) {
       mode);
 }
 
-bool Dispatcher::is_brief(wire::FrameKind kind, wire::ByteView body) const noexcept {
-  if (kind != wire::FrameKind::call && kind != wire::FrameKind::method && kind != wire::FrameKind::create) return false;
-  if (kind == wire::FrameKind::create && is_operator_creation(body)) return false;
+Dispatcher::Sought Dispatcher::look_up(wire::FrameKind kind, wire::ByteView body) const noexcept {
+  if (kind != wire::FrameKind::call && kind != wire::FrameKind::method && kind != wire::FrameKind::create) return {};
+  if (kind == wire::FrameKind::create && is_operator_creation(body)) return {};
   const Result<FunctionKey> key = read_prologue(body);
-  if (!key) return true;
-  if (is_get_or_create(*key)) return false;
+  if (!key) return {.brief = true};
+  if (is_get_or_create(*key)) return {};
   const FunctionEntry* const entry = caller_.registry().find(key->name_hash, key->name);
-  return !entry || entry->brief;
+  return {.entry = entry, .brief = !entry || entry->brief};
 }
 
 void Dispatcher::start(std::shared_ptr<HostedObject> object, InPayload&& payload, CallInfo&& info,
@@ -328,7 +328,8 @@ void Dispatcher::start(std::shared_ptr<HostedObject> object, InPayload&& payload
     key = read_prologue(payload.body);
   }
   if (!key) return completion.fail(key.error().at(caller_.name()));
-  const FunctionEntry* const entry = caller_.registry().find(key->name_hash, key->name);
+  const FunctionEntry* entry = std::exchange(payload.entry, nullptr);
+  if (!entry) entry = caller_.registry().find(key->name_hash, key->name);
   if (!entry) return completion.fail(unknown_function(caller_.registry(), *key).at(caller_.name()));
   Result<void> allowed = check_entry(*entry, *key, object.get(), completion.creates() || has_name);
   if (allowed && has_name && entry->kind != FunctionEntry::Kind::constructor) {

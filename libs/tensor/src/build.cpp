@@ -8,6 +8,7 @@
 #include <c10/core/Storage.h>
 #include <c10/core/TensorImpl.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "caftan/tensor/codec.hpp"
@@ -140,39 +141,70 @@ at::Tensor make_tensor(const LayoutTable& table, const Entry& entry, const Stora
   return at::_sparse_compressed_tensor_unsafe(indices, plain, values, sizes, options);
 }
 
-/// DA-20: tensors over one storage share a version counter, as views of each other do. That holds for tensors that are
-/// not recorded, too: a node that saves one of them saves bytes that an operation on another one may change.
-void share_version_counters(const LayoutTable& table, std::vector<DecodedTensor>& tensors) {
-  c10::SmallVector<const c10::TensorImpl*, 16> first(table.storages.size(), nullptr);
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
-    const Entry& entry = table.tensors[i];
-    if (!entry.defined || entry.kind != Kind::strided) continue;
-    const Part& part = table.parts[entry.first_part];
-    if (part.storage == kNoStorage) continue;
-    c10::TensorImpl* impl = tensors[i].tensor.unsafeGetTensorImpl();
-    if (const c10::TensorImpl*& of = first[part.storage]) {
+/// Makes the tensors of one message, in order.
+class Builder {
+ public:
+  Builder(const LayoutTable& table, std::vector<wire::Block>&& blocks)
+      : table_(table), storages_(make_storages(table, std::move(blocks))) {
+    if (table.tensors.size() > 1) first_over_.resize(table.storages.size(), nullptr);
+  }
+
+  DecodedTensor make(const Entry& entry) {
+    DecodedTensor made;
+    if (!entry.defined) return made;
+    made.tensor = make_tensor(table_, entry, storages_);
+    made.defined = true;
+    made.requires_grad = entry.requires_grad;
+    made.recorded = entry.recorded;
+    if (entry.requires_grad && !entry.recorded) made.tensor.set_requires_grad(true);
+    if (!first_over_.empty() && entry.kind == Kind::strided) share_version_counter(entry, made.tensor);
+    return made;
+  }
+
+ private:
+  /// DA-20: tensors over one storage share a version counter, as views of each other do. That holds for tensors that
+  /// are not recorded, too: a node that saves one of them saves bytes that an operation on another one may change.
+  void share_version_counter(const Entry& entry, const at::Tensor& tensor) {
+    const Part& part = table_.parts[entry.first_part];
+    if (part.storage == kNoStorage) return;
+    c10::TensorImpl* const impl = tensor.unsafeGetTensorImpl();
+    if (const c10::TensorImpl*& of = first_over_[part.storage]) {
       impl->set_version_counter(of->version_counter());
     } else {
       of = impl;
     }
   }
+
+  const LayoutTable& table_;
+  const Storages storages_;
+  c10::SmallVector<const c10::TensorImpl*, 16>
+      first_over_;  // by storage, where tensors can share one; kept by the message
+};
+
+Result<void> check_blocks(const LayoutTable& table, const std::vector<wire::Block>& blocks) {
+  if (blocks.size() != table.segments.size()) {
+    return Error(Errc::bad_arguments,
+                 "blocks: " + std::to_string(blocks.size()) + ", segments: " + std::to_string(table.segments.size()));
+  }
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    if (blocks[i].size() != table.segments[i]) {
+      return Error(Errc::bad_arguments, "block " + std::to_string(i) + " has another size than its segment");
+    }
+  }
+  return {};
 }
 
-std::vector<DecodedTensor> build_unguarded(const LayoutTable& table, std::vector<wire::Block>&& blocks) {
-  const Storages storages = make_storages(table, std::move(blocks));
-  std::vector<DecodedTensor> tensors;
-  tensors.reserve(table.tensors.size());
-  for (const Entry& entry : table.tensors) {
-    DecodedTensor& made = tensors.emplace_back();
-    if (!entry.defined) continue;
-    made.tensor = make_tensor(table, entry, storages);
-    made.defined = true;
-    made.requires_grad = entry.requires_grad;
-    made.recorded = entry.recorded;
-    if (entry.requires_grad && !entry.recorded) made.tensor.set_requires_grad(true);
-  }
-  if (tensors.size() > 1) share_version_counters(table, tensors);
-  return tensors;
+/// Makes all tensors and passes each to `take`.
+template <class Take>
+Result<void> build_each(const LayoutTable& table, std::vector<wire::Block>&& blocks, Take&& take) {
+  if (const Result<void> fit = check_blocks(table, blocks); !fit) return fit;
+  return catch_torch(Errc::malformed_payload, [&]() -> Result<void> {
+    // The tensors are normal ones even if the reading thread is in inference mode.
+    const c10::InferenceMode normal(false);
+    Builder builder(table, std::move(blocks));
+    for (const Entry& entry : table.tensors) take(builder.make(entry));
+    return {};
+  });
 }
 
 }  // namespace
@@ -188,19 +220,28 @@ std::span<const std::uint64_t> TensorLayout::segment_sizes() const noexcept { re
 std::size_t TensorLayout::tensor_count() const noexcept { return table_->tensors.size(); }
 
 Result<std::vector<DecodedTensor>> TensorLayout::build(std::vector<wire::Block>&& blocks) const {
-  if (blocks.size() != table_->segments.size()) {
-    return Error(Errc::bad_arguments,
-                 "blocks: " + std::to_string(blocks.size()) + ", segments: " + std::to_string(table_->segments.size()));
-  }
-  for (std::size_t i = 0; i < blocks.size(); ++i) {
-    if (blocks[i].size() != table_->segments[i]) {
-      return Error(Errc::bad_arguments, "block " + std::to_string(i) + " has another size than its segment");
-    }
-  }
-  return catch_torch(Errc::malformed_payload, [&]() -> Result<std::vector<DecodedTensor>> {
-    // The tensors are normal ones even if the reading thread is in inference mode.
-    const c10::InferenceMode normal(false);
-    return build_unguarded(*table_, std::move(blocks));
+  std::vector<DecodedTensor> tensors;
+  tensors.reserve(table_->tensors.size());
+  const Result<void> built =
+      build_each(*table_, std::move(blocks), [&](DecodedTensor made) { tensors.push_back(std::move(made)); });
+  if (!built) return built.error();
+  return tensors;
+}
+
+Result<void> decode_tensors(wire::ByteView bytes, TensorLayout::Limits limits, std::vector<wire::Block>&& blocks,
+                            std::vector<at::Tensor>& tensors, std::vector<std::uint8_t>& recorded) {
+  LayoutTable table;
+  const Result<void> read = catch_torch(Errc::malformed_payload, [&]() -> Result<void> {
+    table = read_table(bytes, limits);
+    return {};
+  });
+  if (!read) return read;
+  tensors.reserve(tensors.size() + table.tensors.size());
+  const bool any_recorded =
+      std::any_of(table.tensors.begin(), table.tensors.end(), [](const Entry& entry) { return entry.recorded; });
+  return build_each(table, std::move(blocks), [&](DecodedTensor made) {
+    if (any_recorded) recorded.push_back(made.recorded ? 1 : 0);
+    tensors.push_back(std::move(made.tensor));
   });
 }
 

@@ -11,6 +11,7 @@
 
 #include "caftan/tensor/codec.hpp"
 #include "caftan/tensor/internal/torch_errors.hpp"
+#include "caftan/wire/internal/out_frame.hpp"
 #include "source_parts.hpp"
 
 namespace caftan::tensor {
@@ -50,7 +51,7 @@ struct Encoder {
   void find_ranges();
   void compact_sparsely_used();
   /// Errors: limit_exceeded (no memory for a copy).
-  Result<std::vector<wire::Segment>> lay_out(SharedMemory shared);
+  Result<base::Reused<std::vector<wire::Segment>>> lay_out(SharedMemory shared, wire::Bytes* small_memory);
   void describe_parts();
 
  private:
@@ -61,7 +62,7 @@ struct Encoder {
   /// Returns whether something besides the tensors of the message, and the bases of views among them, holds the memory.
   bool is_held_elsewhere(std::uint32_t range) const;
   Result<wire::Segment> segment_of(std::uint32_t range, SharedMemory shared) const;
-  wire::Segment gather(std::uint64_t size, c10::ArrayRef<std::uint32_t> small) const;
+  wire::Segment gather(std::uint64_t size, c10::ArrayRef<std::uint32_t> small, wire::Bytes* small_memory) const;
 
   std::unordered_map<const c10::StorageImpl*, std::uint32_t> by_storage_;  ///< used once there are many
 };
@@ -226,21 +227,29 @@ Result<wire::Segment> Encoder::segment_of(std::uint32_t range, SharedMemory shar
   return wire::Segment{data, size, std::make_shared<const c10::DataPtr>(*std::move(copy))};
 }
 
-wire::Segment Encoder::gather(std::uint64_t size, c10::ArrayRef<std::uint32_t> small) const {
-  auto buffer = std::make_shared_for_overwrite<std::byte[]>(size);
+/// Copies small ranges into one segment: into `small_memory` if they fit there, else into memory that the segment owns.
+wire::Segment Encoder::gather(std::uint64_t size, c10::ArrayRef<std::uint32_t> small, wire::Bytes* small_memory) const {
+  std::shared_ptr<std::byte[]> owned;
+  std::byte* buffer = nullptr;
+  if (small_memory && size <= wire::kSmallBulk) {
+    small_memory->resize(size);
+    buffer = small_memory->data();
+  } else {
+    owned = std::make_shared_for_overwrite<std::byte[]>(size);
+    buffer = owned.get();
+  }
   std::uint64_t filled = 0;
   for (const std::uint32_t r : small) {
     const std::uint64_t offset = table.storages[ranges[r].number].offset;
     // Bytes between the storages must not show the peer old contents of the memory.
-    std::memset(buffer.get() + filled, 0, offset - filled);
-    std::memcpy(buffer.get() + offset, ranges[r].data(), ranges[r].size());
+    std::memset(buffer + filled, 0, offset - filled);
+    std::memcpy(buffer + offset, ranges[r].data(), ranges[r].size());
     filled = offset + ranges[r].size();
   }
-  const std::byte* data = buffer.get();
-  return wire::Segment{data, size, std::move(buffer)};
+  return wire::Segment{buffer, size, std::move(owned)};
 }
 
-Result<std::vector<wire::Segment>> Encoder::lay_out(SharedMemory shared) {
+Result<base::Reused<std::vector<wire::Segment>>> Encoder::lay_out(SharedMemory shared, wire::Bytes* small_memory) {
   std::uint64_t total = 0;
   for (const Range& range : ranges) total += range.size();
   c10::SmallVector<std::uint32_t, 4> small;
@@ -258,10 +267,11 @@ Result<std::vector<wire::Segment>> Encoder::lay_out(SharedMemory shared) {
     table.storages.push_back(StorageEntry{0, offset, ranges[r].size()});
     end = offset + ranges[r].size();
   }
-  std::vector<wire::Segment> segments;
+  base::Reused<std::vector<wire::Segment>> segments;
+  segments.reuse();
   segments.reserve(large.size() + 1);
   if (end > 0) {
-    segments.push_back(gather(end, small));
+    segments.push_back(gather(end, small, small_memory));
     table.segments.push_back(end);
   }
   next_in_range.resize(sources.size());
@@ -302,7 +312,7 @@ void Encoder::describe_parts() {
 }
 
 Result<EncodedTensors> encode_unguarded(std::span<const at::Tensor> tensors, std::span<const std::uint8_t> recorded,
-                                        SharedMemory shared, std::size_t& position) {
+                                        SharedMemory shared, wire::Bytes* small_memory, std::size_t& position) {
   Encoder encoder;
   encoder.table.tensors.reserve(tensors.size());
   encoder.sources.reserve(tensors.size());
@@ -323,7 +333,7 @@ Result<EncodedTensors> encode_unguarded(std::span<const at::Tensor> tensors, std
   }
   encoder.find_ranges();
   encoder.compact_sparsely_used();
-  Result<std::vector<wire::Segment>> segments = encoder.lay_out(shared);
+  Result<base::Reused<std::vector<wire::Segment>>> segments = encoder.lay_out(shared, small_memory);
   if (!segments) return segments.error();
   EncodedTensors encoded;
   encoded.segments = *std::move(segments);
@@ -335,7 +345,7 @@ Result<EncodedTensors> encode_unguarded(std::span<const at::Tensor> tensors, std
 }  // namespace
 
 Result<EncodedTensors> encode_tensors(std::span<const at::Tensor> tensors, std::span<const std::uint8_t> recorded,
-                                      SharedMemory shared) {
+                                      SharedMemory shared, wire::Bytes* small) {
   if (!recorded.empty() && recorded.size() != tensors.size()) {
     return Error(Errc::bad_arguments, "recorded has another length than tensors");
   }
@@ -343,7 +353,7 @@ Result<EncodedTensors> encode_tensors(std::span<const at::Tensor> tensors, std::
   Result<EncodedTensors> encoded = catch_torch(Errc::unsupported, [&] {
     // Nothing is recorded: the copies that are made here must not become part of the caller's graph.
     const at::NoGradGuard no_grad;
-    return encode_unguarded(tensors, recorded, shared, position);
+    return encode_unguarded(tensors, recorded, shared, small, position);
   });
   // A refusal names its position already; an exception that libtorch threw while a tensor was taken apart does not.
   if (encoded || position >= tensors.size() || encoded.error().text().starts_with("argument tensor ")) return encoded;

@@ -82,7 +82,7 @@ struct LayoutTable {
 };
 
 /// Returns the table's bytes.
-wire::Bytes write_table(const LayoutTable& table);
+base::Reused<wire::Bytes> write_table(const LayoutTable& table);
 /// Reads and checks a table. Throws wire::DecodeError.
 LayoutTable read_table(wire::ByteView bytes, const TensorLayout::Limits& limits);
 

@@ -226,8 +226,9 @@ struct caftan::wire::Codec<caftan::tensor::detail::LayoutTable> {
 
 namespace caftan::tensor::detail {
 
-wire::Bytes write_table(const LayoutTable& table) {
-  wire::Bytes bytes;
+base::Reused<wire::Bytes> write_table(const LayoutTable& table) {
+  base::Reused<wire::Bytes> bytes;
+  bytes.reuse();
   bytes.reserve(32 + 24 * table.tensors.size() + 4 * table.dims.size());
   wire::OutArchive to(bytes);
   to << table;

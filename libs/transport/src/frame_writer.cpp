@@ -1,6 +1,9 @@
 #include "caftan/transport/internal/frame_writer.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <utility>
+#include <vector>
 
 #include "caftan/wire/internal/bye_body.hpp"
 #include "caftan/wire/internal/shortened.hpp"
@@ -13,6 +16,8 @@ constexpr std::size_t kFlushAt = 64 * 1024;  // a queue of this many bytes is wr
 constexpr unsigned kFramesHeldBack = 16;     // requests that leave together while the peer works on earlier ones
 constexpr int kMaxVectors = 128;
 constexpr std::size_t kEnoughToShowLife = 1 << 20;  // bytes
+/// A `taken` leaves with what is written next, which mostly is a reply or the next call: alone, it would wake the peer.
+constexpr base::Duration kTakenWaits = std::chrono::milliseconds(1);
 
 }  // namespace
 
@@ -45,17 +50,20 @@ bool FrameWriter::send(wire::OutFrame& frame, std::optional<FlushBy> may_wait) {
   return true;
 }
 
+/// Returns whether large segments of a message are to be lent: the section that says where they lie must fit, too.
+bool FrameWriter::may_lend(const wire::OutFrame& frame) const {
+  if (std::none_of(frame.segments.begin(), frame.segments.end(), wire::is_lent) || !parts_.channel.lends())
+    return false;
+  const std::uint64_t own = frame.size() - wire::kFrameHeaderSize;
+  const std::uint64_t places = wire::kSectionHeaderSize + 8 * frame.segments.size();
+  return own <= sendable_.message && places <= sendable_.message - own;
+}
+
 void FrameWriter::append_locked(wire::OutFrame& frame) {
-  thread_local wire::Bytes bytes;  // keeps its memory from frame to frame: the outbox copies a small frame
-  bytes.clear();
-  wire::encode_frame(frame, bytes);
-  const std::uint64_t bulk = frame.header.bulk_size;
-  traffic_.add(frame.header.kind, frame.message, bytes.size(), bulk);
-  if (bulk == 0) {
-    outbox_.append(std::move(bytes));
-  } else {
-    outbox_.append(std::move(bytes), CallId{frame.header.call}, std::move(frame.segments));
-  }
+  frame.lends = may_lend(frame);
+  // Counted as if all tensors followed in chunks, so that the sum does not depend on the kind of channel (DP-1).
+  traffic_.add(frame.header.kind, frame.message, frame.size() - frame.places_size(), frame.bulk_size());
+  outbox_.append(std::move(frame));
 }
 
 void FrameWriter::append_bye_locked() {
@@ -93,7 +101,7 @@ void FrameWriter::flush_locked(std::size_t enough) {
   while (!full && total < enough && writing_ != Writing::failed && (take_again_locked() || outbox_.unfinished())) {
     if (outbox_.empty()) {
       // The bye goes behind everything, tensor bytes included, so that nothing is lost.
-      if (phase_ != Phase::closing) continue;
+      if (phase_ != Phase::closing || outbox_.lends()) continue;
       phase_ = Phase::bye_queued;
       append_bye_locked();
     }
@@ -183,6 +191,45 @@ void FrameWriter::end(bool try_rest) {
   const base::LockGuard lock(mutex_);
   if (try_rest && writing_ != Writing::failed) flush_locked();
   if (phase_ == Phase::open) phase_ = Phase::ended;  // a thread that is writing may still have to append a bye
+}
+
+void FrameWriter::send_taken() {
+  const base::LockGuard lock(mutex_);
+  if (phase_ == Phase::ended) return;
+  wire::OutFrame taken;
+  taken.header.kind = wire::FrameKind::taken;
+  outbox_.append(std::move(taken));
+  frames_.fetch_add(1, std::memory_order_relaxed);
+  if (phase_ != Phase::open) return flush_taken_locked();
+  if (std::exchange(taken_waits_, true)) return;
+  parts_.executor.keep_time(parts_.executor.clock().now() + kTakenWaits, [weak = self_] {
+    const auto self = weak.lock();
+    if (!self) return;
+    const base::LockGuard later(self->mutex_);
+    self->taken_waits_ = false;
+    self->flush_taken_locked();
+  });
+}
+
+/// As show_life, it may run on the thread that keeps time: after some bytes a runner writes the rest.
+void FrameWriter::flush_taken_locked() {
+  if (!parts_.claim.wants_room() && writing_ != Writing::failed) flush_locked(kEnoughToShowLife);
+}
+
+Result<void> FrameWriter::on_taken() {
+  std::vector<wire::Segment> segments;  // let go of without the lock
+  const base::LockGuard lock(mutex_);
+  if (!outbox_.lends()) return Error(Errc::malformed_payload, "taken, but nothing was lent");
+  segments = outbox_.taken();
+  watch_backlog_locked();
+  if (phase_ == Phase::closing && !parts_.claim.wants_room() && writing_ != Writing::failed) flush_locked();
+  return {};
+}
+
+void FrameWriter::take_back() {
+  std::vector<wire::Segment> segments;  // let go of without the lock
+  const base::LockGuard lock(mutex_);
+  segments = outbox_.take_back();
 }
 
 Error FrameWriter::fitting(const Error& error, std::size_t beside) const {

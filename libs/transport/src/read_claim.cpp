@@ -55,6 +55,18 @@ void ReadClaim::rearm() {
   arm_locked();
 }
 
+bool ReadClaim::begin_spin() {
+  const base::LockGuard lock(mutex_);
+  if (reader_ != Reader::poller || look_as_runner() == Look::unable) return false;
+  channel_.stay_awake();
+  return true;
+}
+
+void ReadClaim::end_spin() {
+  const base::LockGuard lock(mutex_);
+  if (reader_ == Reader::poller) arm_locked();
+}
+
 /// Asks the channel for the reports that the session needs. While a waiting thread reads by itself, arrived bytes are
 /// not reported.
 void ReadClaim::arm_locked() { channel_.arm(reader_ == Reader::poller, wants_room()); }

@@ -1,7 +1,6 @@
 #include "caftan/transport/internal/session.hpp"
 
 #include <algorithm>
-#include <chrono>
 
 #include "caftan/wire/internal/bye_body.hpp"
 
@@ -10,6 +9,8 @@ namespace caftan::transport {
 namespace {
 
 constexpr std::size_t kReadsPerTurn = 16;  // reads of one session in a row before other sockets get their turn
+/// Bytes of the peer's memory that are read at once: a frame behind them waits no longer than for a chunk on a socket.
+constexpr std::size_t kMostLent = 512 * 1024;
 
 bool is_request(wire::FrameKind kind) { return kind >= wire::FrameKind::call && kind <= wire::FrameKind::op; }
 
@@ -72,11 +73,6 @@ Result<CallId> Session::request(wire::OutFrame& frame, std::uint64_t room, base:
   auto call = requests_.insert(sink, room, deadline);
   if (!call) return call;
   frame.header.call = call->value;
-  if (deadline != base::kNever) {
-    const auto left = deadline - parts_.executor.clock().now();
-    frame.header.remaining_us = static_cast<std::uint64_t>(
-        std::max<std::int64_t>(1, std::chrono::duration_cast<std::chrono::microseconds>(left).count()));
-  }
   // If the request could not be sent, forget() shows whether the end of the session has failed it already. While the
   // peer works on earlier requests, this one may leave together with the next.
   const bool alone = requests_.size() <= 1;
@@ -98,18 +94,29 @@ Error Session::left() const {
 
 void Session::on_ready(bool readable, bool writable) {
   if (writable) writer_.on_room();
+  bool has_place = false;
   if (readable) {
     const ReadClaim::Turn turn(claim_);
     if (!turn.held()) return;  // a waiting thread reads; the channel is armed again when that thread ends its claim
     for (std::size_t reads = 0; reads < kReadsPerTurn; ++reads) {
       if (read_some() != ReadOutcome::more) break;
     }
+    has_place = reader_.has_place();
   }
-  {
-    const base::LockGuard lock(end_mutex_);
-    if (!end_requested_) return claim_.rearm();
+  if (!end_is_requested()) {
+    if (has_place) return read_soon();
+    claim_.rearm();
+    if (readable && channel_->look() != Look::unable) parts_.executor.has_read(weak_from_this());
+    return;
   }
   (void)try_end();
+}
+
+/// Goes on with reading the peer's memory, which no channel reports, once other tasks had their turn.
+void Session::read_soon() {
+  parts_.executor.post([weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->on_ready(true, false);
+  });
 }
 
 bool Session::read_claimed() {
@@ -119,13 +126,12 @@ bool Session::read_claimed() {
 }
 
 std::weak_ptr<ClaimableSource> Session::release(bool may_defer) {
-  {
-    const base::LockGuard lock(end_mutex_);
-    if (!end_requested_) {
-      if (claim_.release(may_defer)) return weak_from_this();
-      return {};
-    }
-    claim_.give_up();
+  const bool has_place = reader_.has_place();
+  std::weak_ptr<ClaimableSource> deferred;
+  if (claim_.release(may_defer && !has_place)) deferred = weak_from_this();
+  if (!end_is_requested()) {
+    if (has_place) read_soon();
+    return deferred;
   }
   (void)try_end();
   return {};
@@ -133,6 +139,12 @@ std::weak_ptr<ClaimableSource> Session::release(bool may_defer) {
 
 Session::ReadOutcome Session::read_some() {
   if (ended()) return ReadOutcome::ended;
+  if (reader_.has_place()) {
+    if (const auto done = read_place(); !done) {
+      end(Error(done.error().code(), peer_.name, "lost " + peer_.name + ": " + done.error().text()));
+      return ReadOutcome::ended;
+    }
+  }
   const wire::FrameReader::Room room = reader_.room();
   iovec vectors[2];
   int count = 0;
@@ -148,7 +160,7 @@ Session::ReadOutcome Session::read_some() {
     }
     return ReadOutcome::ended;
   }
-  if (*got == 0) return ReadOutcome::drained;
+  if (*got == 0) return reader_.has_place() ? ReadOutcome::more : ReadOutcome::drained;
   bytes_in_.fetch_add(*got, std::memory_order_relaxed);
   life_.on_bytes_in(*got);
   reader_.filled(*got);
@@ -157,7 +169,18 @@ Session::ReadOutcome Session::read_some() {
     return ReadOutcome::ended;
   }
   const bool was_filled = *got == room.direct.size() + room.buffer.size();
-  return was_filled || reader_.has_direct_room() ? ReadOutcome::more : ReadOutcome::drained;
+  return was_filled || reader_.has_direct_room() || reader_.has_place() ? ReadOutcome::more : ReadOutcome::drained;
+}
+
+/// Reads a part of what the peer has lent with its oldest message, and hands the message over if that was the last.
+Result<void> Session::read_place() {
+  if (const auto place = reader_.place()) {
+    const std::size_t part = std::min(place->to.size(), kMostLent);
+    if (auto read = channel_->read_lent(place->from, place->to.first(part)); !read) return read;
+    bytes_in_.fetch_add(part, std::memory_order_relaxed);
+    reader_.took_place(part);
+  }
+  return handle_frames();
 }
 
 /// Hands each frame that is complete to its receiver.
@@ -174,9 +197,13 @@ Result<void> Session::handle_frames() {
         reader_.set_manifest(std::move(*manifest));
         break;
       }
-      case wire::FrameReader::Item::frame:
-        if (auto done = dispatch(reader_.take()); !done) return done;
+      case wire::FrameReader::Item::frame: {
+        wire::InFrame frame = reader_.take();
+        const bool lent = frame.lent;
+        if (auto done = dispatch(std::move(frame)); !done) return done;
+        if (lent) writer_.send_taken();
         break;
+      }
     }
   }
 }
@@ -188,6 +215,7 @@ Result<void> Session::dispatch(wire::InFrame frame) {
       wire::OutFrame pong;
       pong.header.kind = wire::FrameKind::pong;
       writer_.send(pong);
+      life_.on_pong_out();
       return {};
     }
     case wire::FrameKind::pong:
@@ -199,6 +227,8 @@ Result<void> Session::dispatch(wire::InFrame frame) {
       claim_.on_reply();
       requests_.answer(CallId{frame.header.call}, std::move(frame));
       return {};
+    case wire::FrameKind::taken:
+      return writer_.on_taken();
     case wire::FrameKind::chunk:
       return Error(Errc::malformed_payload, "a chunk out of place");
     default:
@@ -224,9 +254,17 @@ Result<void> Session::on_bye(const wire::InFrame& frame) {
 
 /// Stores the reason why the session has to end; the first one stays.
 void Session::request_end(Error reason) {
-  const base::LockGuard lock(end_mutex_);
-  if (!end_requested_) end_requested_ = std::move(reason);
+  {
+    const base::LockGuard lock(end_mutex_);
+    if (!end_requested_) end_requested_ = std::move(reason);
+  }
+  end_is_requested_.fetch_or(1);
 }
+
+/// Returns whether the session is to end. The thread that reads asks after it has given the turn to read back, and a
+/// thread that requests the end takes the turn after it has set the flag. Both change the flag, if only by nothing: so
+/// one of the two changes comes first, and either this thread sees the request or the other one sees the turn free.
+bool Session::end_is_requested() noexcept { return end_is_requested_.fetch_or(0) != 0; }
 
 /// Ends the session for the reason that was asked for, and returns true; false if another thread reads it.
 bool Session::try_end() {
@@ -268,6 +306,7 @@ void Session::end(Error reason) {
   // connection refuses it at once.
   writer_.end(bye_received_);
   channel_->close();
+  writer_.take_back();
   reader_.drop_incomplete();
   writer_.serve_gate().close();  // calls that were held back are dropped: their replies could not be sent
   requests_.end(reason);

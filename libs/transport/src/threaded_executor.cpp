@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <new>
+#include <optional>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -19,6 +20,8 @@ constexpr base::Duration kMaxFlushDelay = std::chrono::microseconds(20);
 constexpr int kTasksBetweenPolls = 32;  // sockets are looked at even when the queue never empties
 constexpr base::Duration kBackstopPeriod = std::chrono::microseconds(50);
 constexpr int kQuietPeriods = 20;  // periods without work after which the backstop sleeps without a period
+constexpr base::Duration kEpollPeriod =
+    std::chrono::microseconds(20);  // between looks at the epoll while a runner spins
 constexpr base::Duration kThreadAgain = std::chrono::milliseconds(100);
 
 ThreadedExecutor::Options completed(ThreadedExecutor::Options options) {
@@ -31,6 +34,7 @@ ThreadedExecutor::Options completed(ThreadedExecutor::Options options) {
 
 ThreadedExecutor::ThreadedExecutor(Options options)
     : options_(completed(std::move(options))),
+      spins_(options_.spin),
       crew_(options_.runners, options_.max_threads),
       timers_([this](base::Task task) { post_due(std::move(task)); }) {
   bool complete = timers_.start();
@@ -80,6 +84,7 @@ void ThreadedExecutor::post(base::Task task) {
     const base::LockGuard lock(mutex_);
     if (stopping_) return;
     queue_.push(std::move(task));
+    ++posts_;
     const ThreadState& thread = thread_state();
     // This runner takes the task right after its present one; for more tasks `run` wakes another runner.
     const bool runs_it_next = thread.runner_of == this && thread.defers_wakeups && !base::UserCode::runs_here();
@@ -103,6 +108,7 @@ void ThreadedExecutor::post_due(base::Task task) {
     const base::LockGuard lock(mutex_);
     if (stopping_) return;
     queue_.push_due(std::move(task));
+    ++posts_;
     must_wake = crew_.has_idle();
     task_wake_ = task_wake_ || must_wake;
   }
@@ -147,12 +153,12 @@ void ThreadedExecutor::run() {
       if (must_wake) polls_.wake();
       task();
       // Replies of short functions leave together; once a task has taken longer, replies are written at its end.
-      if (flush_is_due()) flush_pending();
+      flush_pending(kMaxFlushDelay);
       continue;
     }
     tasks = 0;
     flush_pending();
-    if (!sleep_in_epoll()) break;
+    if (!wait_idle()) break;
   }
   flush_pending();
   polls_.wake();  // the next one leaves too
@@ -165,35 +171,102 @@ bool ThreadedExecutor::want_backstop_locked() {
   return true;
 }
 
-/// Waits for a socket or for a wake-up, and serves what comes. Returns false when the executor ends.
-bool ThreadedExecutor::sleep_in_epoll() {
+struct ThreadedExecutor::Found {
+  int count = 0;  // as epoll_wait returns it
+  epoll_event event{};
+  std::shared_ptr<ClaimableSource> source = nullptr;  // has bytes
+  bool task = false;
+};
+
+/// Waits for a socket, for bytes of a ring or for a wake-up, and serves what comes. Returns false when the executor
+/// ends.
+bool ThreadedExecutor::wait_idle() {
   int timeout = -1;
+  std::uint32_t posts = 0;
   {
     const base::LockGuard lock(mutex_);
     if (stopping_) return false;
     if (queue_.size() > 0 || crew_.may_take_held()) timeout = 0;
+    posts = posts_.load(std::memory_order_relaxed);
     crew_.begin_idle();
   }
-  epoll_event event{};
-  int count = polls_.wait(event, timeout);
+  Found found;
+  {
+    std::optional<SpinWait> spin;
+    ThreadState& thread = thread_state();
+    if (timeout != 0 && thread.has_sources()) {
+      spin.emplace(spins_, thread.idle_waits, SpinPolicy::Waiter::runner, clock_);
+      found = spin_idle(*spin, posts);
+    }
+    if (found.count == 0 && !found.source && !found.task) found.count = polls_.wait(found.event, timeout);
+  }
   bool flush = false;
+  const bool is_wake = found.count > 0 && PollSet::is_wake(found.event);
   {
     const base::LockGuard lock(mutex_);
-    if (count > 0 && PollSet::is_wake(event) && backstop_ == Backstop::wanted && !task_wake_) {
+    if (is_wake && backstop_ == Backstop::wanted && !task_wake_) {
       backstop_ = Backstop::active;
-      count = backstop(event);
+      found.count = backstop(found.event);
       backstop_ = Backstop::none;
     } else if (backstop_ == Backstop::wanted) {
       // This runner may be the one that was woken to be the backstop, and does the work now.
       backstop_ = Backstop::none;
     }
     crew_.end_idle();
-    if (count > 0 && PollSet::is_wake(event)) task_wake_ = false;
+    if (found.count > 0 && PollSet::is_wake(found.event)) task_wake_ = false;
     flush = !flushes_.empty();
   }
   if (flush) flush_pending();
-  if (count > 0 && !PollSet::is_wake(event)) serve(event);
+  if (found.count > 0 && !PollSet::is_wake(found.event)) serve(found.event);
+  if (found.source) {
+    const DeferWakeups deferred(*this);
+    found.source->read_as_runner();
+  }
   return true;
+}
+
+/// Looks for bytes of the sources that this runner has read lately (SP-3, SP-6). @param posts  what posts_ was when the
+/// queue was empty
+ThreadedExecutor::Found ThreadedExecutor::spin_idle(SpinWait& spin, std::uint32_t posts) {
+  Found found;
+  if (!spin.spins()) return found;
+  if (spins_.wants_look()) look_later();
+  const auto sources = thread_state().begin_spin();
+  base::TimePoint next_poll{};
+  bool looks = true;
+  while (looks && spin.go_on()) {
+    found.task = posts_.load(std::memory_order_relaxed) != posts;
+    if (found.task) break;
+    looks = false;
+    for (const auto& source : sources) {
+      const Look look = source ? source->look_as_runner() : Look::unable;
+      looks = looks || look != Look::unable;
+      if (look == Look::something) found.source = source;
+    }
+    if (found.source) break;
+    if (spin.now() >= next_poll) {
+      if (next_poll != base::TimePoint()) found.count = polls_.wait(found.event, 0);
+      if (found.count > 0) break;
+      next_poll = spin.now() + kEpollPeriod;
+    }
+    pause_in_spin();
+  }
+  spin.stop(found.source || found.task || found.count > 0);
+  for (const auto& source : sources) {
+    if (source && source != found.source) source->end_spin();
+  }
+  return found;
+}
+
+/// Has the number of the machine's tasks looked at while threads spin (SP-8).
+void ThreadedExecutor::look_later() {
+  const base::TimePoint now = clock_.now();
+  // By chance, so that two processes do not look at the same time again and again, and find each other's looking
+  // thread.
+  const base::Duration by_chance = now.time_since_epoch() % SpinPolicy::kLookPeriod / 2;
+  timers_.add(now + SpinPolicy::kLookPeriod + by_chance, TimerThread::Place::here, [this] {
+    if (spins_.look(runnable_.read(), clock_.now())) look_later();
+  });
 }
 
 /// Sleeps in periods and writes what is held back after each, until an event comes, tasks have waited for a whole
@@ -229,6 +302,11 @@ void ThreadedExecutor::rearm(const Pollable& pollable, std::uint32_t events) { p
 
 void ThreadedExecutor::unwatch(const Pollable& pollable) { polls_.unwatch(pollable); }
 
+void ThreadedExecutor::has_read(const std::weak_ptr<ClaimableSource>& source) {
+  ThreadState& thread = thread_state();
+  if (spins_.is_on() && thread.runner_of == this) thread.note_source(source);
+}
+
 void ThreadedExecutor::flush_later(std::shared_ptr<Flushable> flushable, FlushBy by) {
   const ThreadState& thread = thread_state();
   const bool is_runner = thread.runner_of == this;
@@ -237,8 +315,10 @@ void ThreadedExecutor::flush_later(std::shared_ptr<Flushable> flushable, FlushBy
   bool no_backstop = false;
   {
     const base::LockGuard lock(mutex_);
-    if (flushes_.empty()) oldest_flush_ = clock_.now();
+    // Without tasks that wait, the write is due as soon as this task has ended.
+    if (flushes_.empty()) oldest_flush_ = queue_.size() > 0 ? clock_.now() : base::TimePoint();
     flushes_.push_back(std::move(flushable));
+    has_flushes_.store(true, std::memory_order_release);
     if (by == FlushBy::soon || base::UserCode::runs_here()) {
       must_wake = want_backstop_locked();
       no_backstop = backstop_ == Backstop::none;
@@ -248,22 +328,24 @@ void ThreadedExecutor::flush_later(std::shared_ptr<Flushable> flushable, FlushBy
   if (no_backstop) flush_pending();
 }
 
-bool ThreadedExecutor::flush_is_due() {
-  const base::LockGuard lock(mutex_);
-  return !flushes_.empty() && clock_.now() - oldest_flush_ > kMaxFlushDelay;
-}
-
-void ThreadedExecutor::flush_pending() {
-  std::vector<std::shared_ptr<Flushable>> flushes;
+/// @param older_than  while tasks wait, writes that are not older than this wait for more
+void ThreadedExecutor::flush_pending(base::Duration older_than) {
+  // What this thread has appended itself it sees without the lock; what another thread appends meanwhile is that one's.
+  if (!has_flushes_.load(std::memory_order_acquire)) return;
+  // Its memory goes around between this thread and the executor.
+  std::vector<std::shared_ptr<Flushable>> flushes = std::move(thread_state().flushes);
   {
     const base::LockGuard lock(mutex_);
-    if (flushes_.empty()) return;
-    flushes.swap(flushes_);
+    const bool is_due = older_than == base::Duration::zero() || queue_.size() == 0 ||
+                        oldest_flush_ == base::TimePoint() || clock_.now() - oldest_flush_ > older_than;
+    if (is_due) {
+      flushes.swap(flushes_);
+      has_flushes_.store(false, std::memory_order_relaxed);
+    }
   }
   for (const auto& flushable : flushes) flushable->flush();
   flushes.clear();
-  const base::LockGuard lock(mutex_);
-  if (flushes_.empty()) flushes.swap(flushes_);  // the empty vector goes back, so that later writes use its memory
+  thread_state().flushes = std::move(flushes);
 }
 
 base::Executor::Wait* ThreadedExecutor::make_wait(std::byte* room) {

@@ -6,7 +6,9 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <new>
 #include <string>
 
@@ -19,10 +21,11 @@ namespace detail {
 struct BlockHeader {
   /// Set while the block is in use; empty while the pool caches the block, because the pool owns it then.
   std::shared_ptr<BlockPoolState> pool;
-  BlockHeader* next = nullptr;  ///< the next block of the same size class in the cache
-  std::size_t size_class = 0;   ///< log2 of the capacity
+  BlockHeader* next = nullptr;                          ///< the next block of the same size class in the cache
+  std::size_t size_class = 0;                           ///< log2 of the capacity
+  alignas(std::max_align_t) std::byte of_shared[32]{};  ///< where the counts of a shared owner lie
 };
-static_assert(sizeof(BlockHeader) <= kBlockAlignment);
+static_assert(sizeof(BlockHeader) == kBlockAlignment);
 
 namespace {
 
@@ -82,6 +85,7 @@ void free_block(BlockHeader* header) noexcept {
 
 struct BlockPoolState {
   struct SizeClass {
+    std::atomic<BlockHeader*> last{nullptr};  // the block that was freed last; a thread takes it by an exchange
     base::Mutex mutex;
     BlockHeader* free CAFTAN_GUARDED_BY(mutex) = nullptr;
   };
@@ -90,12 +94,8 @@ struct BlockPoolState {
   ~BlockPoolState() { trim(0); }
 
   BlockHeader* pop(std::size_t size_class) noexcept {
-    SizeClass& of = classes[size_class];
-    const base::LockGuard lock(of.mutex);
-    BlockHeader* header = of.free;
-    if (!header) return nullptr;
-    of.free = header->next;
-    cached_bytes.fetch_sub(std::size_t{1} << size_class, std::memory_order_relaxed);
+    BlockHeader* const header = pop_uncounted(classes[size_class]);
+    if (header) cached_bytes.fetch_sub(std::size_t{1} << size_class, std::memory_order_relaxed);
     return header;
   }
 
@@ -109,6 +109,8 @@ struct BlockPoolState {
       return;
     }
     SizeClass& of = classes[header->size_class];
+    BlockHeader* none = nullptr;
+    if (of.last.compare_exchange_strong(none, header, std::memory_order_acq_rel)) return;
     const base::LockGuard lock(of.mutex);
     header->next = of.free;
     of.free = header;
@@ -122,6 +124,16 @@ struct BlockPoolState {
         free_block(header);
       }
     }
+  }
+
+  static BlockHeader* pop_uncounted(SizeClass& of) noexcept {
+    if (of.last.load(std::memory_order_relaxed)) {
+      if (BlockHeader* const last = of.last.exchange(nullptr, std::memory_order_acq_rel)) return last;
+    }
+    const base::LockGuard lock(of.mutex);
+    BlockHeader* const header = of.free;
+    if (header) of.free = header->next;
+    return header;
   }
 
   const std::size_t max_cached_bytes;
@@ -139,9 +151,32 @@ void Block::give_back(void* data) noexcept {
   pool->push(header);
 }
 
+namespace {
+
+/// Puts the counts of a shared owner into the block's own header, and gives the block back together with them.
+template <class T>
+struct AllocatorInHeader {
+  using value_type = T;
+  explicit AllocatorInHeader(std::byte* of) noexcept : data(of) {}
+  template <class U>
+  explicit AllocatorInHeader(const AllocatorInHeader<U>& other) noexcept : data(other.data) {}
+
+  T* allocate(std::size_t) noexcept {
+    static_assert(sizeof(T) <= sizeof(detail::BlockHeader::of_shared) && alignof(T) <= alignof(std::max_align_t));
+    return reinterpret_cast<T*>(detail::header_of(data)->of_shared);
+  }
+  void deallocate(T*, std::size_t) noexcept { Block::give_back(data); }
+  bool operator==(const AllocatorInHeader&) const = default;
+
+  std::byte* data;
+};
+
+}  // namespace
+
 std::shared_ptr<const void> Block::share() && {
-  return std::shared_ptr<const void>(std::move(*this).release(),
-                                     [](const void* data) { give_back(const_cast<void*>(data)); });
+  std::byte* const data = std::move(*this).release();
+  return std::shared_ptr<const void>(
+      data, [](const void*) {}, AllocatorInHeader<std::byte>(data));
 }
 
 BlockPool::BlockPool(Options options) : state_(std::make_shared<detail::BlockPoolState>(options.max_cached_bytes)) {}

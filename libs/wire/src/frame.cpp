@@ -70,6 +70,9 @@ Result<FrameHeader> decode_header(const std::byte* from) {
       (header.body_size > kMaxChunk || header.sections_size != 0 || header.table_size != 0 || header.bulk_size != 0)) {
     return Error(Errc::malformed_payload, "a chunk frame of impossible size");
   }
+  if (header.kind == FrameKind::taken && (header.payload_size() != 0 || header.bulk_size != 0)) {
+    return Error(Errc::malformed_payload, "a taken frame with content");
+  }
   return header;
 }
 

@@ -11,6 +11,13 @@ namespace {
 
 constexpr std::size_t kBufferSize = 64 * 1024;
 
+/// Returns the u64 with this index in the content of a section.
+std::uint64_t number_at(ByteView content, std::size_t index) noexcept {
+  std::uint64_t number = 0;
+  std::memcpy(&number, content.data() + 8 * index, 8);
+  return number;
+}
+
 void keep_first(std::optional<ByteView>& field, ByteView content) {
   if (!field) field = content;
 }
@@ -59,30 +66,66 @@ std::span<std::byte> FrameReader::direct_room() {
   return {};
 }
 
+std::uint64_t FrameReader::Incomplete::size(std::size_t segment) const noexcept { return number_at(sizes, segment); }
+
+std::uint64_t FrameReader::Incomplete::place(std::size_t segment) const noexcept {
+  return places.empty() ? 0 : number_at(places, segment);
+}
+
 /// Returns the rest of the segment that the current chunk fills; empty if the message is skipped. Precondition: the
-/// state is `chunk`, and begin_segment was called.
+/// state is `chunk`, and the message that lacks bytes of chunks has begun that segment.
 std::span<std::byte> FrameReader::chunk_room() {
-  Incomplete& message = incomplete_.front();
+  Incomplete& message = *chunk_target();
   if (!message.frame.received) return {};
-  Block& block = message.frame.segments.back();
-  return {block.data() + message.offset, std::min<std::size_t>(block.size() - message.offset, chunk_left_)};
+  const std::span<std::byte> rest = message.frame.segments[message.chunked.segment].span();
+  return rest.subspan(message.chunked.offset)
+      .first(std::min<std::size_t>(rest.size() - message.chunked.offset, chunk_left_));
 }
 
 void FrameReader::took_chunk(std::size_t bytes) {
-  Incomplete& message = incomplete_.front();
-  message.offset += bytes;
-  message.missing -= bytes;
+  Incomplete& message = *chunk_target();
+  message.chunked.offset += bytes;
+  message.chunks_missing -= bytes;
   chunk_left_ -= static_cast<std::uint32_t>(bytes);
   if (chunk_left_ == 0) state_ = State::header;
+}
+
+std::optional<FrameReader::Place> FrameReader::place() {
+  if (!has_place()) return std::nullopt;
+  Incomplete& message = incomplete_.front();
+  begin_segment(message, message.placed, true);
+  if (!message.frame.received) return std::nullopt;
+  const auto [segment, offset] = message.placed;
+  return Place{message.place(segment) + offset, message.frame.segments[segment].span().subspan(offset)};
+}
+
+void FrameReader::took_place(std::size_t bytes) {
+  Incomplete& message = incomplete_.front();
+  message.placed.offset += bytes;
+  message.places_missing -= bytes;
+}
+
+/// Counts the messages at the front that lack no bytes of chunks.
+void FrameReader::skip_filled() noexcept {
+  while (const Incomplete* const message = chunk_target()) {
+    if (message->chunks_missing != 0) return;
+    ++filled_;
+  }
 }
 
 Result<FrameReader::Item> FrameReader::next() {
   for (;;) {
     if (!incomplete_.empty() && (state_ == State::header || state_ == State::chunk)) {
-      begin_segment();
-      if (incomplete_.front().missing == 0) {
-        if (state_ == State::chunk) return Error(Errc::malformed_payload, "a chunk is longer than its message");
-        after_bye_ = after_bye_ || incomplete_.front().frame.header.kind == FrameKind::bye;
+      if (state_ == State::chunk && chunk_target()->chunks_missing == 0) {
+        return Error(Errc::malformed_payload, "a chunk is longer than its message");
+      }
+      skip_filled();
+      if (Incomplete* const message = chunk_target()) begin_segment(*message, message->chunked, false);
+      Incomplete& oldest = incomplete_.front();
+      if (oldest.chunks_missing == 0 && oldest.places_missing == 0) {
+        begin_segment(oldest, oldest.chunked, false);
+        begin_segment(oldest, oldest.placed, true);
+        after_bye_ = after_bye_ || oldest.frame.header.kind == FrameKind::bye;
         return Item::frame;
       }
     }
@@ -125,22 +168,26 @@ InFrame FrameReader::take() {
     state_ = State::header;
   } else {
     incomplete_.pop_front();
+    --filled_;
   }
   return frame;
 }
 
 Result<void> FrameReader::begin_frame(const FrameHeader& header) {
-  if (after_bye_) return Error(Errc::malformed_payload, "a frame after bye");
+  if (after_bye_ && header.kind != FrameKind::taken) return Error(Errc::malformed_payload, "a frame after bye");
   frames_.fetch_add(1, std::memory_order_relaxed);
   if (header.kind == FrameKind::chunk) {
-    if (incomplete_.empty()) return Error(Errc::malformed_payload, "a chunk that belongs to no message");
+    skip_filled();
+    if (!chunk_target()) return Error(Errc::malformed_payload, "a chunk that belongs to no message");
     chunk_left_ = header.body_size;
     if (chunk_left_ > 0) state_ = State::chunk;
     return {};
   }
   if (const auto fits = limits_.check(header.payload_size(), header.bulk_size, 0); !fits) return fits;
+  auto payload = pool_.take(header.payload_size());
+  if (!payload) return payload.error();
   frame_.header = header;
-  frame_.payload.resize(header.payload_size());
+  frame_.payload = *std::move(payload);
   payload_filled_ = 0;
   state_ = State::payload;
   return {};
@@ -154,12 +201,13 @@ void FrameReader::read_payload() {
 }
 
 void FrameReader::split_payload() {
-  const ByteView all(frame_.payload);
+  const ByteView all = frame_.payload.view();
   sections_ = SectionReader(all.first(frame_.header.sections_size));
   frame_.sections = {};
   frame_.body = all.subspan(frame_.header.sections_size, frame_.header.body_size);
   frame_.table = all.subspan(frame_.header.sections_size + frame_.header.body_size);
   segment_sizes_ = {};
+  segment_places_ = {};
   state_ = State::sections;
 }
 
@@ -176,6 +224,9 @@ Result<bool> FrameReader::find_manifest() {
         return true;
       case SectionType::bulk:
         segment_sizes_ = content;
+        break;
+      case SectionType::places:
+        segment_places_ = content;
         break;
       case SectionType::autograd:
         keep_first(frame_.sections.autograd, content);
@@ -206,50 +257,66 @@ Result<bool> FrameReader::find_manifest() {
 
 /// The payload was read: the frame is whole if it has no tensors; otherwise it waits for them.
 Result<void> FrameReader::end_frame() {
-  std::uint64_t left = frame_.header.bulk_size;
-  if (left == 0 && segment_sizes_.empty()) {
+  if (frame_.header.bulk_size == 0 && segment_sizes_.empty() && segment_places_.empty()) {
     state_ = State::whole;
     return {};
   }
   if (segment_sizes_.size() % 8 != 0) return Error(Errc::malformed_payload, "a section of segment sizes is cut off");
-  if (const auto fits = limits_.check(0, 0, segment_sizes_.size() / 8); !fits) return fits;
-  for (std::size_t at = 0; at < segment_sizes_.size(); at += 8) {
-    std::uint64_t size = 0;
-    std::memcpy(&size, segment_sizes_.data() + at, 8);
+  if (!segment_places_.empty() && segment_places_.size() != segment_sizes_.size()) {
+    return Error(Errc::malformed_payload, "not as many places as segments");
+  }
+  const std::size_t count = segment_sizes_.size() / 8;
+  if (const auto fits = limits_.check(0, 0, count); !fits) return fits;
+  Incomplete message;
+  message.sizes = segment_sizes_;
+  message.places = segment_places_;
+  std::uint64_t left = frame_.header.bulk_size;
+  for (std::size_t segment = 0; segment < count; ++segment) {
+    const std::uint64_t size = message.size(segment);
     if (size > left) return Error(Errc::malformed_payload, "segments are larger than their message");
     left -= size;
+    (message.place(segment) == 0 ? message.chunks_missing : message.places_missing) += size;
   }
   if (left != 0) return Error(Errc::malformed_payload, "segments are smaller than their message");
-  const std::uint64_t missing = frame_.header.bulk_size;
-  incomplete_.push_back({std::move(frame_), segment_sizes_, 0, missing});
+  message.frame = std::move(frame_);
+  message.frame.lent = !message.places.empty();
+  incomplete_.push_back(std::move(message));
   state_ = State::header;
   return {};
 }
 
-/// Takes memory for the next segment of the oldest message once the segment before is full; a segment without
+/// Takes memory for the next segment that is filled in this way, once the one before it is full; a segment without
 /// bytes is full at once. Without memory the rest of the message is skipped (WI-22).
-void FrameReader::begin_segment() {
-  auto& [frame, sizes, offset, missing] = incomplete_.front();
-  while (frame.received && 8 * frame.segments.size() < sizes.size() &&
-         (frame.segments.empty() || offset == frame.segments.back().size())) {
-    std::uint64_t size = 0;
-    std::memcpy(&size, sizes.data() + 8 * frame.segments.size(), 8);
-    auto block = pool_.take(size);
-    if (block) {
-      frame.segments.push_back(std::move(*block));
-    } else {
-      frame.received = Error(block.error().code(), "the tensors could not be received: " + block.error().text());
-      frame.segments.clear();
+void FrameReader::begin_segment(Incomplete& message, Cursor& at, bool is_placed) {
+  const std::size_t count = message.sizes.size() / 8;
+  base::Reused<std::vector<Block>>& blocks = message.frame.segments;
+  for (; message.frame.received && at.segment < count; ++at.segment, at.offset = 0) {
+    if ((message.place(at.segment) != 0) != is_placed) continue;
+    if (blocks.empty()) {
+      blocks.reuse();
+      blocks.resize(count);
     }
-    offset = 0;
+    const std::uint64_t size = message.size(at.segment);
+    if (!blocks[at.segment].data()) {
+      auto block = pool_.take(size);
+      if (!block) {
+        message.frame.received =
+            Error(block.error().code(), "the tensors could not be received: " + block.error().text());
+        message.places_missing = 0;
+        blocks.clear();
+        return;
+      }
+      blocks[at.segment] = std::move(*block);
+    }
+    if (at.offset < size) return;
   }
 }
 
 void FrameReader::read_chunk() {
-  const Incomplete& message = incomplete_.front();
+  const Incomplete& message = *chunk_target();
   const std::span<std::byte> target = chunk_room();
   const std::uint64_t wanted =
-      message.frame.received ? target.size() : std::min<std::uint64_t>(chunk_left_, message.missing);
+      message.frame.received ? target.size() : std::min<std::uint64_t>(chunk_left_, message.chunks_missing);
   const std::size_t part = std::min<std::uint64_t>(wanted, end_ - begin_);
   if (message.frame.received) std::memcpy(target.data(), buffer_.get() + begin_, part);
   took_chunk(part);

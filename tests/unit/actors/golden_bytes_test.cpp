@@ -12,6 +12,7 @@
 #include "caftan/wire/archive.hpp"
 #include "caftan/wire/frame.hpp"
 #include "caftan/wire/internal/bye_body.hpp"
+#include "caftan/wire/internal/out_frame.hpp"
 #include "rref/rref_messages.hpp"
 
 namespace caftan::actors::golden_bytes_test {
@@ -43,7 +44,8 @@ TEST(GoldenBytes, KindsOfFramesKeepTheirNumbersAndNames) {
     if (wire::is_known(kind)) kinds += std::to_string(number) + " " + std::string(wire::name_of(kind)) + "\n";
   }
   EXPECT_EQ(kinds,
-            "1 ping\n2 pong\n3 bye\n4 chunk\n10 call\n11 create\n12 fetch\n13 method\n14 op\n18 response\n19 cancel\n"
+            "1 ping\n2 pong\n3 bye\n4 chunk\n5 taken\n10 call\n11 create\n12 fetch\n13 method\n14 op\n18 response\n19 "
+            "cancel\n"
             "20 actor_message\n21 actor_reply\n22 down\n23 exit\n24 monitor\n25 demonitor\n26 link\n27 unlink\n");
   EXPECT_EQ(static_cast<int>(wire::SectionType::rrefs), 1);
   EXPECT_EQ(static_cast<int>(wire::SectionType::autograd), 2);
@@ -53,6 +55,7 @@ TEST(GoldenBytes, KindsOfFramesKeepTheirNumbersAndNames) {
   EXPECT_EQ(static_cast<int>(wire::SectionType::depth), 6);
   EXPECT_EQ(static_cast<int>(wire::SectionType::error_kinds), 7);
   EXPECT_EQ(static_cast<int>(wire::SectionType::grad_mode), 8);
+  EXPECT_EQ(static_cast<int>(wire::SectionType::places), 9);
 }
 
 TEST(GoldenBytes, TheHeaderOfAFrame) {
@@ -91,6 +94,25 @@ TEST(GoldenBytes, ASection) {
             "0100"
             "02000000"
             "aabb");
+}
+
+TEST(GoldenBytes, BU2_AFrameThatLends) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the place is what is written, and no byte of it is read
+  const auto* const place = reinterpret_cast<const std::byte*>(std::uintptr_t{0x1122334455667788});
+  wire::OutFrame frame;
+  frame.header.kind = wire::FrameKind::response;
+  const std::shared_ptr<const void> owner(place, [](const void*) {});
+  frame.segments = {{place, wire::kLentFrom, owner}, {place, wire::kLentFrom - 1, owner}};
+  frame.lends = true;
+  wire::Bytes bytes;
+  wire::encode_frame(frame, bytes);
+  EXPECT_EQ(hex(wire::ByteView(bytes).subspan(wire::kFrameHeaderSize)),
+            "0400010010000000"
+            "0000010000000000"
+            "ffff000000000000"
+            "0900010010000000"
+            "8877665544332211"
+            "0000000000000000");
 }
 
 TEST(GoldenBytes, AddressesOfActors) {

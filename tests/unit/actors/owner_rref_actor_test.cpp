@@ -70,13 +70,13 @@ class Job final : public ValueJob {
  public:
   explicit Job(rpc::Use use) : use_(use) {}
   rpc::Use use() const noexcept override { return use_; }
-  void run(Value value, std::function<void()> done) override {
+  void run(Value value, base::Task done) override {
     runs.push_back(value ? Errc::ok : value.error().code());
     give_back = std::move(done);
   }
 
   std::vector<Errc> runs;
-  std::function<void()> give_back;
+  base::Task give_back;
 
  private:
   const rpc::Use use_;

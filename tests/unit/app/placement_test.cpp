@@ -108,16 +108,32 @@ TEST(Hosts, F4_U8_WhatThePlacementDoesNotReadIsAWarning) {
 }
 
 TEST(Hosts, F4_U8_KeysOfSharedMemoryAreReadWithItsChannelOnly) {
-  const std::string keys = "shm_ring = \"128KiB\"\n[limits]\nshared_memory = \"64MiB\"\n";
+  const std::string keys = "shm_ring = \"128KiB\"\nspin = \"20us\"\n[limits]\nshared_memory = \"64MiB\"\n";
   const std::string why =
       " is not read: workers share memory only with run.placement = \"processes\" and cluster.channel = \"shm\"\n";
-  const std::string warnings =
-      "app.toml:11:12: warning: shm_ring" + why + "app.toml:13:17: warning: shared_memory" + why;
+  const std::string warnings = "app.toml:11:12: warning: shm_ring" + why + "app.toml:12:8: warning: spin" + why +
+                               "app.toml:14:17: warning: shared_memory" + why;
   EXPECT_EQ(check("[cluster]\nchannel = \"shm\"\n" + keys), "");
   EXPECT_EQ(check("[cluster]\nchannel = \"auto\"\n" + keys), warnings);
   EXPECT_EQ(check("[cluster]\nchannel = \"auto\"\n" + keys, {"run.placement=one_process"}), warnings);
   EXPECT_EQ(check("[cluster]\nchannel = \"auto\"\nshm_ring = \"64KiB\"\n"), "")
       << "the default, as a resolved file has it";
+}
+
+TEST(Spin, SP4_IsAutoOffOrADuration) {
+  for (const char* spin : {"auto", "off", "1us", "50us", "1ms"}) {
+    EXPECT_EQ(check("[cluster]\nchannel = \"shm\"\nspin = \"" + std::string(spin) + "\"\n"), "") << spin;
+  }
+  for (const std::string spin : {"always", "", "20", "0us", "999ns", "1001us"}) {
+    EXPECT_EQ(check("[cluster]\nchannel = \"shm\"\nspin = \"" + spin + "\"\n"),
+              "app.toml:11:8: error: spin must be \"auto\", \"off\" or a duration of 1us..1ms such as \"20us\", is \"" +
+                  spin + "\"\nerror: 1 error; app.toml is not valid\n");
+  }
+  EXPECT_EQ(check("[cluster]\nchannel = \"shm\"\nspin = 20\n"),
+            "app.toml:11:8: error: spin must be a string, is the integer 20\nerror: 1 error; app.toml is not valid\n");
+  EXPECT_EQ(spin_choice("auto").value(), SpinChoice());
+  EXPECT_EQ(spin_choice("off").value(), (SpinChoice{.off = true, .longest = {}}));
+  EXPECT_EQ(spin_choice("20us").value().longest, base::Duration(20'000));
 }
 
 class SecretFile : public ::testing::Test {

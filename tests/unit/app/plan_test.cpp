@@ -40,13 +40,13 @@ TEST(Plan, ProcessesAreOnePerReplicaInTheOrderOfTheFile) {
   EXPECT_EQ(render_plan(application, make_plan(application)),
             "servers: seed 1, placement processes, 4 workers in 4 processes\n"
             "  id  worker     type                      process  host  channel  threads  uses\n"
-            "  0   trainer-0  parameter_server.trainer  0        here  unix     1        server = server; peers = "
+            "  0   trainer-0  parameter_server.trainer  0        here  shm      1        server = server; peers = "
             "trainer-1, trainer-2\n"
-            "  1   trainer-1  parameter_server.trainer  1        here  unix     1        server = server; peers = "
+            "  1   trainer-1  parameter_server.trainer  1        here  shm      1        server = server; peers = "
             "trainer-0, trainer-2\n"
-            "  2   trainer-2  parameter_server.trainer  2        here  unix     1        server = server; peers = "
+            "  2   trainer-2  parameter_server.trainer  2        here  shm      1        server = server; peers = "
             "trainer-0, trainer-1\n"
-            "  3   server     parameter_server.server   3        here  unix     1\n"
+            "  3   server     parameter_server.server   3        here  shm      1\n"
             "start_timeout 30s, stop_timeout 2s, wall 1h, rpc_timeout 1min, heartbeat 1s\n"
             "message 64MiB, tensors 16GiB, send_queue 256MiB, pending_calls 10000\n"
             "ends when run() has returned in: trainer\n"
@@ -80,7 +80,7 @@ TEST(Plan, RN15_RN19_RolesWhoseWorkersMayBeLostAreNamedUnlessAllShareAProcess) {
 }
 
 TEST(Plan, DP1_TheChannelOfOneHostIsSharedMemoryOnlyIfTheFileSaysSo) {
-  EXPECT_EQ(make_plan(load_plan()).workers[0].channel, "unix");
+  EXPECT_EQ(make_plan(load_plan()).workers[0].channel, "shm");
   EXPECT_EQ(make_plan(load_plan({"cluster.channel=shm"})).workers[0].channel, "shm");
 }
 
@@ -90,9 +90,9 @@ TEST(Plan, HostsAreGoneRoundAndTheFirstHostIsMetAtItsPort) {
   EXPECT_EQ(plan.workers[1].host, "head");
   EXPECT_EQ(plan.workers[2].host, "node1");
   EXPECT_EQ(plan.workers[3].host, "head") << "without hosts: the first one";
-  EXPECT_EQ(plan.workers[0].channel, "unix, tcp");
+  EXPECT_EQ(plan.workers[0].channel, "shm, tcp");
   EXPECT_EQ(plan.workers[1].channel, "tcp 192.0.2.10:29500");
-  EXPECT_EQ(plan.workers[3].channel, "unix, tcp");
+  EXPECT_EQ(plan.workers[3].channel, "shm, tcp");
   EXPECT_EQ(make_plan(load_plan({"run.placement=hosts", "cluster.channel=tcp"})).workers[0].channel, "tcp");
   EXPECT_EQ(*plan.on_host("node1"), (std::vector<WorkerId>{{0}, {2}}));
   EXPECT_EQ(plan.on_host("node2").error().text(),

@@ -77,6 +77,7 @@ learning_rate = 0.001
 [cluster]
 channel = "auto"
 shm_ring = "64KiB"
+spin = "auto"
 rpc_timeout = "1min"
 heartbeat = "1s"
 secret_file = "/apps/cluster.secret"

@@ -8,6 +8,7 @@
 #include <ATen/ops/sqrt.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/InferenceMode.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
 #include <gmock/gmock.h>
 #include <torch/csrc/autograd/anomaly_mode.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -311,6 +312,34 @@ TEST(Engine, WhatAThreadHasRecordedBeforeDoesNotDecideTheOrderOfSummation) {
   // Moves this thread's sequence numbers between those of the two threads that gradient_recorded_after starts.
   for (int i = 0; i < 10; ++i) at::sequence_number::get_and_increment();
   EXPECT_EQ(gradient_recorded_after(0), gradient_recorded_after(at::sequence_number::peek() + 1000));
+}
+
+/// What the thread that begins a pass has set.
+class Marker final : public c10::DebugInfoBase {};
+
+/// Returns what the hook of a leaf sees of the marker, in a pass that began with it and runs on another thread.
+std::vector<bool> marker_seen_by_hook(const std::function<at::Tensor(const at::Tensor&)>& make_root) {
+  std::vector<bool> seen;
+  const at::Tensor x = at::ones({}).set_requires_grad(true);
+  x.register_hook([&seen](const at::Tensor&) {
+    seen.push_back(c10::ThreadLocalDebugInfo::get(c10::DebugInfoKind::TEST_INFO) != nullptr);
+  });
+  std::unique_ptr<Engine> engine;
+  {
+    const c10::DebugInfoGuard marked(c10::DebugInfoKind::TEST_INFO, std::make_shared<Marker>());
+    engine = make_engine({make_root(x)});
+  }
+  std::thread([&] {
+    NoPeers none;
+    EXPECT_TRUE(engine->run(kAll, none)->drained);
+    EXPECT_EQ(c10::ThreadLocalDebugInfo::get(c10::DebugInfoKind::TEST_INFO), nullptr);
+  }).join();
+  return seen;
+}
+
+TEST(Engine, CodeOfAPassFindsTheStateOfTheThreadThatBeganIt) {
+  EXPECT_THAT(marker_seen_by_hook([](const at::Tensor& x) { return x * 2; }), ElementsAre(true));
+  EXPECT_THAT(marker_seen_by_hook([](const at::Tensor& x) { return x; }), ElementsAre(true)) << "a hook alone";
 }
 
 TEST(Engine, RefusesToBeginInInferenceMode) {

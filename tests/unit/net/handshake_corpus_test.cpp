@@ -42,6 +42,13 @@ std::map<std::string, std::string> make_corpus() {
   shared.run();
   corpus["accepted_to_server_with_ring"] = make_input(to_server, 0, shared.to_server);
 
+  HandshakeOptions taking = make_client_side();
+  taking.self.features |= kSharesMemory | kTakesLent;
+  taking.self.ring = 64 * 1024;
+  Conversation lending(std::move(taking), make_server_side());
+  lending.run();
+  corpus["accepted_to_server_that_takes_lent"] = make_input(to_server, 0, lending.to_server);
+
   HandshakeOptions other_secret = make_client_side();
   other_secret.secret = Secret("wrong");
   Conversation refused(std::move(other_secret), make_server_side());

@@ -9,18 +9,19 @@
 #include <vector>
 
 #include "caftan/wire/frame.hpp"
+#include "caftan/wire/internal/out_frame.hpp"
 
 namespace caftan::net::outbox_test {
 namespace {
 
-wire::Bytes make_frame(std::uint64_t call, std::size_t body, std::uint64_t bulk = 0) {
-  wire::FrameHeader header;
-  header.kind = wire::FrameKind::call;
-  header.call = call;
-  header.body_size = static_cast<std::uint32_t>(body);
-  header.bulk_size = bulk;
-  wire::Bytes frame(wire::kFrameHeaderSize + body, static_cast<std::byte>(call));
-  wire::encode_header(header, frame.data());
+/// @param body  bytes of the body, at most 9000
+wire::OutFrame make_frame(std::uint64_t call, std::size_t body, std::vector<wire::Segment> segments = {}) {
+  static const wire::Bytes bytes(9000, std::byte{7});
+  wire::OutFrame frame;
+  frame.header.kind = wire::FrameKind::call;
+  frame.header.call = call;
+  frame.body = wire::ByteView(bytes).first(body);
+  frame.segments = std::move(segments);
   return frame;
 }
 
@@ -89,9 +90,25 @@ TEST(Outbox, SmallFramesShareBuffersOfAtMost64KiB) {
   EXPECT_LE(largest, 64U * 1024);
 }
 
+TEST(Outbox, WritesTheNextSmallFrameIntoTheMemoryOfTheLast) {
+  Outbox outbox;
+  Reader reader;
+  std::array<iovec, 4> gathered;
+  outbox.append(make_frame(1, 100));
+  ASSERT_EQ(outbox.gather(gathered), 1U);
+  const void* const first = gathered[0].iov_base;
+  write(outbox, reader, kAll);
+  outbox.append(make_frame(2, 90));
+  ASSERT_EQ(outbox.gather(gathered), 1U);
+  EXPECT_EQ(gathered[0].iov_base, first);
+  write(outbox, reader, kAll);
+  ASSERT_EQ(reader.frames.size(), 2U);
+  EXPECT_EQ(reader.frames[1].header.call, 2U);
+}
+
 TEST(Outbox, SE16_NothingIsCommittedBehindAChunkThatIsNotOut) {
   Outbox outbox;
-  outbox.append(make_frame(1, 10, 4 * wire::kMaxChunk), CallId{1}, {make_segment(1, 0, 4 * wire::kMaxChunk)});
+  outbox.append(make_frame(1, 10, {make_segment(1, 0, 4 * wire::kMaxChunk)}));
   std::size_t largest = 0;
   const std::size_t first = gathered_bytes(outbox, largest);
   outbox.append(make_frame(2, 10));
@@ -121,8 +138,8 @@ TEST(Outbox, SE15_BulkFollowsItsFrameInChunksInTheOrderOfMessages) {
   Outbox outbox;
   Reader reader;
   const std::size_t large = 3 * wire::kMaxChunk + 17;
-  outbox.append(make_frame(1, 10, large), CallId{1}, {make_segment(1, 0, large)});
-  outbox.append(make_frame(2, 10, 5), CallId{2}, {make_segment(2, 0, 5)});
+  outbox.append(make_frame(1, 10, {make_segment(1, 0, large)}));
+  outbox.append(make_frame(2, 10, {make_segment(2, 0, 5)}));
   while (!outbox.empty()) write(outbox, reader, kAll);
   ASSERT_EQ(reader.frames.size(), 2U + 4 + 1);
   EXPECT_EQ(reader.frames[0].header.call, 1U);
@@ -139,7 +156,7 @@ TEST(Outbox, SE16_AMessageOf64MiBDelaysAControlFrameByOneChunkAtMost) {
   Reader reader;
   const std::size_t size = 64 << 20;
   const auto zeros = std::make_shared<std::vector<std::byte>>(size);
-  outbox.append(make_frame(1, 0, size), CallId{1}, {{zeros->data(), size, zeros}});
+  outbox.append(make_frame(1, 0, {{zeros->data(), size, zeros}}));
   std::uint64_t call = 100;
   for (std::size_t already = 0; already < 40; ++already) {
     write(outbox, reader, already * 7000);
@@ -150,7 +167,8 @@ TEST(Outbox, SE16_AMessageOf64MiBDelaysAControlFrameByOneChunkAtMost) {
     std::size_t ahead = 0;
     while (reader.frames.size() == before || reader.frames.back().header.call != call) {
       ahead += write(outbox, reader, 4096);
-      ASSERT_LE(ahead, wire::kMaxChunk + 2 * wire::kFrameHeaderSize + 4096);
+      constexpr std::size_t kSizes = wire::kSectionHeaderSize + 8;  // the section of the first frame
+      ASSERT_LE(ahead, wire::kMaxChunk + 2 * wire::kFrameHeaderSize + kSizes + 4096);
     }
   }
   EXPECT_FALSE(outbox.empty());
@@ -160,7 +178,7 @@ TEST(Outbox, SE17_AStreamOfControlFramesDoesNotStarveBulk) {
   Outbox outbox;
   Reader reader;
   const std::size_t size = 4 * wire::kMaxChunk;
-  outbox.append(make_frame(1, 0, size), CallId{1}, {make_segment(1, 0, size)});
+  outbox.append(make_frame(1, 0, {make_segment(1, 0, size)}));
   for (int i = 0; i < 4; ++i) {
     outbox.append(make_frame(2, 100));
     write(outbox, reader, kAll);
@@ -175,10 +193,10 @@ TEST(Outbox, SE15_SmallBulkSharesTheWriteOfItsFrameUnlessOtherBulkIsBeforeIt) {
   Outbox outbox;
   Reader reader;
   std::array<iovec, 8> gathered;
-  for (std::uint64_t i = 1; i <= 3; ++i) outbox.append(make_frame(i, 3, 7), CallId{i}, {make_segment(i, 0, 7)});
+  for (std::uint64_t i = 1; i <= 3; ++i) outbox.append(make_frame(i, 3, {make_segment(i, 0, 7)}));
   EXPECT_EQ(outbox.gather(gathered), 1U);
-  outbox.append(make_frame(4, 3, 7000), CallId{4}, {make_segment(4, 0, 7000)});
-  outbox.append(make_frame(5, 3, 7), CallId{5}, {make_segment(5, 0, 7)});
+  outbox.append(make_frame(4, 3, {make_segment(4, 0, 7000)}));
+  outbox.append(make_frame(5, 3, {make_segment(5, 0, 7)}));
   while (!outbox.empty()) write(outbox, reader, kAll);
   std::vector<std::uint64_t> chunks;
   for (const auto& frame : reader.frames) {
@@ -193,8 +211,7 @@ TEST(Outbox, SE18_ASegmentIsReleasedWhenItsLastByteIsOut) {
   wire::Segment segment = make_segment(1, 0, wire::kMaxChunk + 1000);
   const std::weak_ptr<const void> alive = segment.owner;
   const std::byte* data = segment.data;
-  outbox.append(make_frame(1, 0, segment.size), CallId{1},
-                {std::move(segment), {}, make_segment(1, 0, 2 * wire::kMaxChunk)});
+  outbox.append(make_frame(1, 0, {std::move(segment), {}, make_segment(1, 0, 2 * wire::kMaxChunk)}));
   std::array<iovec, 8> gathered;
   ASSERT_EQ(outbox.gather(gathered), 3U);
   EXPECT_EQ(gathered[2].iov_base, data) << "gathered from where it lies";
@@ -207,20 +224,35 @@ TEST(Outbox, SE18_ASegmentIsReleasedWhenItsLastByteIsOut) {
   EXPECT_FALSE(outbox.empty());
 }
 
+TEST(Outbox, SE18_ASegmentWithoutOwnerIsCopiedWhereItHasToWait) {
+  Outbox outbox;
+  Reader reader;
+  outbox.append(make_frame(1, 0, {make_segment(1, 0, 7000)}));
+  {
+    const wire::Segment lent = make_segment(2, 0, 7);
+    outbox.append(make_frame(2, 0, {{lent.data, lent.size, nullptr}}));
+  }
+  while (!outbox.empty()) write(outbox, reader, kAll);
+  ASSERT_EQ(reader.frames.size(), 4U);
+  EXPECT_EQ(reader.frames[3].header.call, 2U);
+  const wire::Segment expected = make_segment(2, 0, 7);
+  EXPECT_TRUE(std::equal(reader.frames[3].body.begin(), reader.frames[3].body.end(), expected.data));
+}
+
 TEST(Outbox, SE18_QueuedSegmentsAreReleasedWithTheOutbox) {
   std::weak_ptr<const void> alive;
   {
     Outbox outbox;
     wire::Segment segment = make_segment(1, 0, 10'000);
     alive = segment.owner;
-    outbox.append(make_frame(1, 0, 10'000), CallId{1}, {std::move(segment)});
+    outbox.append(make_frame(1, 0, {std::move(segment)}));
   }
   EXPECT_TRUE(alive.expired());
 }
 
 TEST(Outbox, SE19_WhatWasGatheredIsGatheredAgainUntilItIsConsumed) {
   Outbox outbox;
-  outbox.append(make_frame(1, 3, 7000), CallId{1}, {make_segment(1, 0, 7000)});
+  outbox.append(make_frame(1, 3, {make_segment(1, 0, 7000)}));
   std::array<iovec, 8> first, second;
   ASSERT_EQ(outbox.gather(first), 3U);
   outbox.append(make_frame(2, 3));
@@ -235,8 +267,6 @@ TEST(Outbox, SE19_WhatWasGatheredIsGatheredAgainUntilItIsConsumed) {
 TEST(Outbox, SE14_NothingToWriteIsNoEntry) {
   Outbox outbox;
   std::array<iovec, 4> gathered;
-  EXPECT_EQ(outbox.gather(gathered), 0U);
-  outbox.append({}, CallId{1}, {wire::Segment{}});
   EXPECT_EQ(outbox.gather(gathered), 0U);
   EXPECT_TRUE(outbox.empty());
 }
@@ -259,7 +289,7 @@ TEST_P(OutboxModel, SE14_SE15_SE19_EveryByteArrivesInOrder) {
         size += bulk.back().size;
       }
       sizes.push_back(size);
-      outbox.append(make_frame(call, random() % 9000, size), CallId{call}, std::move(bulk));
+      outbox.append(make_frame(call, random() % 9000, std::move(bulk)));
     }
     write(outbox, reader, random() % 3 == 0 ? random() % 50 : random() % 200'000, 1 + random() % 20);
   }
@@ -283,6 +313,68 @@ TEST_P(OutboxModel, SE14_SE15_SE19_EveryByteArrivesInOrder) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, OutboxModel, ::testing::Range(1, 7));
+
+TEST(Outbox, AFrameBehindTheRestOfTheLastChunkIsUnfinished) {
+  Outbox outbox;
+  Reader reader;
+  outbox.append(make_frame(1, 0, {make_segment(1, 0, 9000)}));
+  write(outbox, reader, 5000);
+  outbox.append(make_frame(2, 0));
+  write(outbox, reader, kAll);  // the rest of the chunk, behind which nothing was added
+  EXPECT_TRUE(outbox.unfinished());
+  write(outbox, reader, kAll);
+  EXPECT_FALSE(outbox.unfinished());
+  EXPECT_EQ(reader.frames.back().header.call, 2U);
+}
+
+TEST(Outbox, BU2_LentSegmentsDoNotFollowAndAreKeptUntilTheyAreTaken) {
+  Outbox outbox;
+  Reader reader;
+  std::vector<std::weak_ptr<const void>> owners;
+  const auto lend = [&](std::uint64_t call) {
+    std::vector<wire::Segment> segments{make_segment(call, 0, wire::kLentFrom), make_segment(call, 0, 5000),
+                                        make_segment(call, 0, wire::kLentFrom + 1)};
+    for (const wire::Segment& segment : segments) owners.push_back(segment.owner);
+    wire::OutFrame frame = make_frame(call, 10, std::move(segments));
+    frame.lends = true;
+    outbox.append(std::move(frame));
+  };
+  lend(1);
+  lend(2);
+  while (!outbox.empty()) write(outbox, reader, 777);
+  ASSERT_EQ(reader.frames.size(), 4U);
+  EXPECT_EQ(reader.frames[2].header.kind, wire::FrameKind::chunk);
+  EXPECT_EQ(reader.frames[2].body.size(), 5000U);
+  const auto alive = [&owners] {
+    std::string text;
+    for (const auto& owner : owners) text += owner.expired() ? '-' : 'x';
+    return text;
+  };
+  EXPECT_EQ(alive(), "x-xx-x") << "chunks are let go of when they are written";
+  EXPECT_TRUE(outbox.lends());
+  EXPECT_EQ(outbox.taken().size(), 2U);
+  EXPECT_EQ(alive(), "---x-x");
+  EXPECT_EQ(outbox.take_back().size(), 2U);
+  EXPECT_EQ(alive(), "------");
+  EXPECT_FALSE(outbox.lends());
+}
+
+TEST(Outbox, BU6_LentBytesAreABacklogButForTheOldestMessage) {
+  Outbox outbox;
+  Reader reader;
+  for (std::uint64_t call = 1; call <= 3; ++call) {
+    wire::OutFrame frame = make_frame(call, 10, {make_segment(call, 0, wire::kLentFrom)});
+    frame.lends = true;
+    outbox.append(std::move(frame));
+  }
+  while (!outbox.empty()) write(outbox, reader, kAll);
+  EXPECT_EQ(outbox.backlog(), 2 * wire::kLentFrom);
+  (void)outbox.taken();
+  EXPECT_EQ(outbox.backlog(), wire::kLentFrom);
+  (void)outbox.taken();
+  EXPECT_EQ(outbox.backlog(), 0U);
+  EXPECT_TRUE(outbox.lends());
+}
 
 }  // namespace
 }  // namespace caftan::net::outbox_test

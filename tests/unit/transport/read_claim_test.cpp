@@ -18,13 +18,18 @@ class ArmedChannel final : public Channel {
   bool read_armed = false;
   bool write_armed = false;
   int arms = 0;
+  Look seen = Look::nothing;
+  bool is_awake = false;
 
   void start(Ready) override {}
   void arm(bool read, bool write) override {
     read_armed = read;
     write_armed = write;
     ++arms;
+    is_awake = false;
   }
+  Look look() const override { return seen; }
+  void stay_awake() override { is_awake = true; }
   Result<std::size_t> read(const iovec*, int) override { return std::size_t{0}; }
   Result<std::size_t> write(const iovec*, int) override { return std::size_t{0}; }
   bool has_unread() const override { return false; }
@@ -60,7 +65,7 @@ TEST_F(ReadClaims, OneThreadAtATimeReads) {
   }
   EXPECT_TRUE(claim_->claim());
   EXPECT_FALSE(ReadClaim::Turn(*claim_).held());
-  claim_->give_up();
+  EXPECT_FALSE(claim_->release(false));
   EXPECT_TRUE(ReadClaim::Turn(*claim_).held());
 }
 
@@ -152,6 +157,32 @@ TEST_F(ReadClaims, NoReaderStaysAwayWhileBytesWaitForRoom) {
   claim_and_read_replies(8);
   EXPECT_FALSE(claim_->release(true));
   EXPECT_TRUE(channel_.read_armed);
+}
+
+TEST_F(ReadClaims, SP3_AnIdleRunnerThatSpinsIsAwakeUntilItSleeps) {
+  ASSERT_TRUE(claim_->begin_spin());
+  EXPECT_TRUE(channel_.is_awake);
+  EXPECT_EQ(claim_->look_as_runner(), Look::nothing);
+  channel_.seen = Look::something;
+  EXPECT_EQ(claim_->look_as_runner(), Look::something);
+  claim_->end_spin();
+  EXPECT_FALSE(channel_.is_awake);
+  EXPECT_TRUE(channel_.read_armed);
+  channel_.seen = Look::unable;
+  EXPECT_FALSE(claim_->begin_spin()) << "a look would be a system call";
+}
+
+TEST_F(ReadClaims, SP7_AnIdleRunnerLeavesTheSessionToTheThreadThatReadsIt) {
+  ASSERT_TRUE(claim_->begin_spin());
+  claim_and_read_replies(8);
+  EXPECT_EQ(claim_->look_as_runner(), Look::unable);
+  EXPECT_FALSE(claim_->begin_spin());
+  claim_->end_spin();
+  EXPECT_FALSE(channel_.read_armed) << "the thread that has claimed it reads";
+  ASSERT_TRUE(claim_->release(true));
+  EXPECT_FALSE(claim_->begin_spin()) << "it is expected back";
+  claim_->end_deferral();
+  EXPECT_TRUE(claim_->begin_spin());
 }
 
 }  // namespace

@@ -133,7 +133,6 @@ TEST_P(Sessions, SE1_ARequestGetsItsReplyOnceAndLateOnesFindNoRequest) {
   const auto sent = peer_->read();
   ASSERT_EQ(sent.size(), 1U);
   EXPECT_EQ(sent[0].header.call, call.value);
-  EXPECT_EQ(sent[0].header.remaining_us, 0U);
   for (int i = 0; i < 2; ++i) receive(make_frame(header_of(FrameKind::response, call.value)));
   ASSERT_EQ(sink_->ends.size(), 1U);
   EXPECT_TRUE(sink_->ends[0]);
@@ -142,7 +141,7 @@ TEST_P(Sessions, SE1_ARequestGetsItsReplyOnceAndLateOnesFindNoRequest) {
 
 TEST_P(Sessions, SE3_ALateRequestTimesOutAndIsCancelledAtThePeer) {
   const CallId call = request(10, executor_.clock().now() + std::chrono::milliseconds(500)).value();
-  EXPECT_EQ(peer_->read().at(0).header.remaining_us, 500'000U);
+  EXPECT_EQ(peer_->read().size(), 1U);
   executor_.advance(std::chrono::milliseconds(499));
   EXPECT_TRUE(sink_->ends.empty());
   executor_.advance(std::chrono::milliseconds(2));

@@ -8,11 +8,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <future>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "caftan/transport/internal/endpoint.hpp"
@@ -114,6 +117,46 @@ TEST_F(Accepting, ItSwitchesWhenItHasTheMemoryAndSendsItBack) {
   EXPECT_TRUE(memory_->is_same(got->descriptor));
   ::close(got->descriptor);
   EXPECT_EQ(back_->load(RingWord::tail), std::strlen("in the ring"));
+}
+
+TEST_F(Accepting, SP3_ALookIsNoSystemCallOnceThereAreRings) {
+  EXPECT_EQ(channel_->look(), Look::unable) << "on the socket";
+  send_memory();
+  EXPECT_EQ(read().value(), "");
+  EXPECT_EQ(channel_->look(), Look::nothing);
+  write("x");
+  EXPECT_EQ(channel_->look(), Look::something);
+  EXPECT_EQ(read().value(), "x");
+  EXPECT_EQ(channel_->look(), Look::nothing);
+  ::shutdown(peer_, SHUT_RDWR);
+  while (channel_->look() != Look::something) std::this_thread::yield();  // an idle runner finds the end
+  EXPECT_EQ(read().error().code(), Errc::peer_down);
+}
+
+TEST_F(Accepting, SP3_DP3_WhoLooksIsNotRungAndWhoSleepsAgainIs) {
+  send_memory();
+  EXPECT_EQ(read().value(), "");
+  int rings = 0;
+  const auto write_one = [&] {
+    std::byte byte{'x'};
+    const iovec vector{&byte, 1};
+    EXPECT_EQ(writer_->write(&vector, 1, [&] { ++rings; }).value(), 1U);
+  };
+  ASSERT_TRUE(channel_->try_sleep());
+  channel_->stay_awake();
+  write_one();
+  EXPECT_EQ(rings, 0);
+  EXPECT_FALSE(channel_->try_sleep()) << "it has come while this thread looked";
+  EXPECT_EQ(read().value(), "x");
+  ASSERT_TRUE(channel_->try_sleep());
+  write_one();
+  EXPECT_EQ(rings, 1);
+  channel_->stay_awake();
+  EXPECT_EQ(::send(peer_, "", 1, 0), 1) << "the bell that was rung";
+  EXPECT_EQ(read().value(), "x");
+  ASSERT_TRUE(channel_->try_sleep());
+  std::byte byte{};
+  EXPECT_EQ(::recv(channel_->fd(), &byte, 1, MSG_DONTWAIT), -1) << "a bell of an earlier sleep wakes this one";
 }
 
 TEST_F(Accepting, DP2_EveryOtherDescriptorEndsTheStreamWithAnError) {
@@ -422,6 +465,38 @@ TEST(ShmKind, RingsAreNoLargerThanTheOtherSideTakes) {
   EXPECT_EQ(ends[1].channel->write(&out, 1).value(), 8192U) << "5000 bytes are two pages";
   EXPECT_EQ(ends[0].channel->read(&out, 1).value(), 8192U);
   for (const Accepted& end : ends) end.channel->close();
+}
+
+TEST(ShmKind, BU1_BU4_OnceTheRingsAreThereEachSideReadsTheOthersMemoryUntilItEnds) {
+  ThreadedExecutor executor({.runners = 1});
+  const test::Folder folder;
+  std::atomic<int> notes{0};
+  const HandshakeIoOptions options{.note = [&](const std::string&, const std::string&) { ++notes; }};
+  const auto ends = connect(executor, "shm:" + (folder / "a"), "shm:" + (folder / "a"), options, options);
+  Channel& listener = *ends[0].channel;
+  Channel& dialler = *ends[1].channel;
+  for (const Accepted& end : ends) {
+    EXPECT_NE(end.peer.agreed_features & net::kTakesLent, 0U);
+    end.channel->start([](bool, bool) {});
+    EXPECT_FALSE(end.channel->lends());
+  }
+  wire::Bytes bytes(100'000);
+  const iovec vector{bytes.data(), bytes.size()};
+  EXPECT_GT(dialler.write(&vector, 1).value(), 0U);
+  EXPECT_GT(listener.read(&vector, 1).value(), 0U);
+  EXPECT_EQ(dialler.read(&vector, 1).value(), 0U);
+  std::array<std::byte, 3> to{};
+  const auto from = bytes_of("abc");
+  for (const Accepted& end : ends) {
+    EXPECT_TRUE(end.channel->lends());
+    to = {};
+    ASSERT_TRUE(end.channel->read_lent(reinterpret_cast<std::uintptr_t>(from.data()), to));
+    EXPECT_TRUE(std::ranges::equal(to, from));
+  }
+  dialler.close();
+  EXPECT_EQ(listener.read_lent(reinterpret_cast<std::uintptr_t>(from.data()), to).error().code(), Errc::peer_down);
+  listener.close();
+  EXPECT_EQ(notes, 0);
 }
 
 }  // namespace

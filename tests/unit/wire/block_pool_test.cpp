@@ -122,6 +122,20 @@ TEST(BlockPool, MemoryThatIsNotThereIsAnError) {
   EXPECT_FALSE(pool.take(std::numeric_limits<std::size_t>::max()));
 }
 
+TEST(BlockPool, ASharedOwnerGivesTheBlockBackWithItsLastCopyAlsoAWeakOne) {
+  BlockPool pool;
+  std::shared_ptr<const void> one = take(pool, 128).share();
+  std::shared_ptr<const void> two = one;
+  std::weak_ptr<const void> weak = one;
+  one.reset();
+  EXPECT_EQ(two.use_count(), 1);
+  two.reset();
+  EXPECT_TRUE(weak.expired());
+  EXPECT_EQ(pool.cached_bytes(), 0u) << "the counts lie in the block";
+  weak.reset();
+  EXPECT_EQ(pool.cached_bytes(), 128u);
+}
+
 TEST(BlockPool, ThreadsTakeAndReturnEachOthersBlocks) {
   BlockPool pool({.max_cached_bytes = 4 << 20});
   std::vector<Block> handed(64);

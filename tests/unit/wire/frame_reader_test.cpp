@@ -35,6 +35,21 @@ class Reading {
     }
   }
   std::uint64_t begun() const { return reader_.frames(); }
+  /// Reads `most` bytes at most of what is lent next, as a session does: the bytes are the last digit of their address.
+  /// Returns their first address, 0 if none is lent.
+  std::uint64_t read_place(std::size_t most = SIZE_MAX) {
+    const auto place = reader_.place();
+    if (!place) {
+      read();
+      return 0;
+    }
+    const std::span<std::byte> to = place->to.first(std::min(most, place->to.size()));
+    for (std::size_t i = 0; i < to.size(); ++i) to[i] = static_cast<std::byte>('0' + (place->from + i) % 10);
+    reader_.took_place(to.size());
+    read();
+    return place->from;
+  }
+  bool has_place() const { return reader_.has_place(); }
 
   std::vector<InFrame> frames;
   std::vector<std::string> manifests;
@@ -293,6 +308,104 @@ TEST(FrameReader, WI2_WI3_WI6_WI7_WI12_WhatBreaksTheRulesIsRefused) {
       EXPECT_NE(reading->refused->text().find(refusal.text), std::string::npos) << reading->refused->text();
     }
   }
+}
+
+TEST(FrameReader, BU3_LentSegmentsAndChunksFillAMessageInAnyOrder) {
+  Reading reading;
+  reading.feed(lending_call(1, {4, 2, 0, 3}, {20, 0, 0, 31}));
+  EXPECT_TRUE(reading.has_place());
+  EXPECT_EQ(reading.read_place(3), 20U);
+  reading.feed(chunk(2, std::byte{'a'}));
+  EXPECT_EQ(reading.read_place(), 23U);
+  EXPECT_TRUE(reading.frames.empty());
+  EXPECT_EQ(reading.read_place(), 31U);
+  EXPECT_EQ(texts_of(reading),
+            std::vector<std::string>{"1 call body= table= segment=0123 segment=aa segment= segment=123"});
+  EXPECT_TRUE(reading.frames[0].lent);
+  EXPECT_FALSE(reading.has_place());
+}
+
+TEST(FrameReader, BU3_AMessageWaitsForTheLentSegmentsOfEarlierOnesAndOtherFramesPassThem) {
+  Reading reading;
+  reading.feed(lending_call(1, {4}, {20}));
+  reading.feed(bulk_call(2, {3}));
+  reading.feed(lending_call(3, {2, 1}, {50, 0}));
+  reading.feed(make_frame(header_of(FrameKind::call, 4)));
+  reading.feed(chunk(4, std::byte{'b'}));  // too long for the second message: there is none behind it in a chunk
+  EXPECT_EQ(reading.refused->code(), Errc::malformed_payload);
+
+  Reading again;
+  again.feed(lending_call(1, {4}, {20}));
+  again.feed(bulk_call(2, {3}));
+  again.feed(lending_call(3, {2, 1}, {50, 0}));
+  again.feed(make_frame(header_of(FrameKind::call, 4)));
+  again.feed(chunk(3, std::byte{'b'}));
+  again.feed(chunk(1, std::byte{'c'}));
+  EXPECT_EQ(texts_of(again), std::vector<std::string>{"4 call body= table="});
+  EXPECT_EQ(again.read_place(), 20U);
+  EXPECT_EQ(again.frames.size(), 3U) << "the first message, and the second, which waited for it";
+  EXPECT_EQ(again.read_place(), 50U);
+  EXPECT_EQ(texts_of(again), (std::vector<std::string>{
+                                 "4 call body= table=",
+                                 "1 call body= table= segment=0123",
+                                 "2 call body= table= segment=bbb",
+                                 "3 call body= table= segment=01 segment=c",
+                             }));
+  EXPECT_FALSE(again.refused);
+}
+
+TEST(FrameReader, BU9_PlacesThatDoNotFitTheSegmentsAreRefused) {
+  for (const Bytes& bad : {lending_call(1, {4}, {20, 30}), lending_call(1, {4, 4}, {20}), lending_call(1, {}, {20})}) {
+    Reading reading;
+    reading.feed(bad);
+    ASSERT_TRUE(reading.refused);
+    EXPECT_EQ(reading.refused->code(), Errc::malformed_payload);
+  }
+  Reading chunked;
+  chunked.feed(lending_call(1, {4}, {20}));
+  chunked.feed(chunk(1, std::byte{'a'}));
+  ASSERT_TRUE(chunked.refused);
+  EXPECT_EQ(chunked.refused->text(), "a chunk that belongs to no message");
+}
+
+TEST(FrameReader, BU5_LentBytesCountAsThoseOfChunks) {
+  Reading bytes;
+  bytes.feed(lending_call(1, {99'000, 2'000}, {20, 0}));
+  EXPECT_EQ(bytes.refused->code(), Errc::limit_exceeded);
+  Reading segments;
+  segments.feed(lending_call(1, {1, 1, 1, 1, 1}, {1, 1, 1, 1, 1}));
+  EXPECT_EQ(segments.refused->code(), Errc::limit_exceeded);
+}
+
+TEST(FrameReader, WI22_WithoutMemoryForALentSegmentTheMessageFailsAlone) {
+  MessageLimits large;
+  large.tensors = std::uint64_t{1} << 62;
+  BlockPool pool;
+  FrameReader reader(pool, large);
+  const auto feed = [&reader](const Bytes& bytes) {
+    EXPECT_EQ(reader.put(bytes), bytes.size());
+    return reader.next().value();
+  };
+  EXPECT_EQ(feed(lending_call(1, {std::uint64_t{1} << 60, 3}, {20, 0})), FrameReader::Item::nothing);
+  EXPECT_TRUE(reader.has_place());
+  EXPECT_FALSE(reader.place());
+  EXPECT_FALSE(reader.has_place());
+  EXPECT_EQ(feed(chunk(3, std::byte{'a'})), FrameReader::Item::frame);
+  const InFrame frame = reader.take();
+  EXPECT_EQ(frame.received.error().code(), Errc::limit_exceeded);
+  EXPECT_TRUE(frame.lent) << "the lender has to hear that it is over";
+}
+
+TEST(FrameReader, BU9_OnlyTakenMayComeBehindABye) {
+  Reading reading;
+  reading.feed(make_frame(header_of(FrameKind::bye)));
+  reading.feed(make_frame(header_of(FrameKind::taken)));
+  EXPECT_FALSE(reading.refused);
+  reading.feed(make_frame(header_of(FrameKind::ping)));
+  EXPECT_TRUE(reading.refused);
+  Reading content;
+  content.feed(make_frame(header_of(FrameKind::taken), {}, bytes_of("x")));
+  EXPECT_EQ(content.refused->code(), Errc::malformed_payload);
 }
 
 }  // namespace

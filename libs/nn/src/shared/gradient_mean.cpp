@@ -12,8 +12,8 @@ namespace {
 
 using Gradients = std::vector<at::Tensor>;
 
-/// What the gradients of one parameter add up to. The first sum makes a tensor; later sums and the quotient go into that
-/// tensor, since its memory costs more than the additions. A contribution itself is never written.
+/// What the gradients of one parameter add up to. The first sum makes a tensor; later sums and the quotient go into
+/// that tensor, since its memory costs more than the additions. A contribution itself is never written.
 class Sum {
  public:
   void add(const at::Tensor& gradient) {

@@ -21,6 +21,10 @@ const ChannelKind* find_kind(const std::string& address) {
 
 }  // namespace
 
+Result<void> Channel::read_lent(std::uint64_t, std::span<std::byte>) {
+  return Error(Errc::malformed_payload, "tensors that lie in the peer's memory, which this session does not read");
+}
+
 Error no_address(const std::string& address) {
   std::string forms;
   for (const ChannelKind* const kind : kKinds) forms += (forms.empty() ? "" : " or ") + std::string(kind->form);

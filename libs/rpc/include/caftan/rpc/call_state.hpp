@@ -39,7 +39,7 @@ class CallState final : public FutureState<T>, public ReplySink {
 
   /// Keeps the token by which the worker finds the request again. Threads: that of the call, before the future is
   /// handed out.
-  void set_token(CallToken token) noexcept { record_.token = token; }
+  void set_token(CallToken token) noexcept { record_.token = std::move(token); }
 
   void on_reply(Result<InPayload> reply) override {
     if (!reply) {
@@ -61,7 +61,7 @@ class CallState final : public FutureState<T>, public ReplySink {
     return true;
   }
 
-  std::shared_ptr<base::ReadableSource> source() const override { return record_.peer.record()->source(); }
+  std::shared_ptr<base::ReadableSource> source() const override { return record_.token.source.lock(); }
 
  private:
   bool ends_by_complete() const noexcept override { return false; }

@@ -107,6 +107,7 @@ template <class... P, class... A>
 Result<void> pack_arguments(TypeList<P...>, OutRequest& request, const A&... arguments) {
   if constexpr (Arguments<TypeList<P...>>::template check<const A&...>()) {
     std::size_t position = 0;
+    request.tensors.reuse();
     try {
       Packer packer(request.body, request.tensors, request.rrefs);
       ((++position, packer.archive << detail::as<P>(arguments)), ...);
@@ -141,6 +142,8 @@ template <class T>
 Result<OutReply> encode_reply(const T& value) {
   if constexpr (enable_sending<T>) {
     OutReply reply;
+    reply.body.reuse();
+    reply.tensors.reuse();
     try {
       Packer packer(reply.body, reply.tensors, reply.rrefs);
       packer.archive << wire::type_hash<T>() << value;

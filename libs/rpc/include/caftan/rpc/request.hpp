@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "caftan/base/result.hpp"
+#include "caftan/base/reused.hpp"
 #include "caftan/base/task.hpp"
 #include "caftan/rpc/ambient.hpp"
 #include "caftan/wire/bytes.hpp"
@@ -35,6 +36,7 @@ struct CallOptions {
 namespace rpc {
 
 class RRefHandle;
+struct FunctionEntry;
 
 /// The name and hash of a C++ type, as signatures and references carry it.
 struct TypeKey {
@@ -56,8 +58,6 @@ class PeerRecord {
   virtual WorkerId id() const noexcept = 0;
   /// Returns the peer's name.
   virtual const std::string& name() const noexcept = 0;
-  /// Returns what a thread that waits for this peer may read itself; null when there is nothing to read.
-  virtual std::shared_ptr<base::ReadableSource> source() const = 0;
 };
 
 }  // namespace rpc
@@ -138,8 +138,8 @@ enum class TimeoutOf : std::uint8_t {
 /// A request as it leaves: the worker adds ids, sections and the tensor table.
 struct OutRequest {
   wire::FrameKind kind = wire::FrameKind::call;  ///< call, create, fetch, method or op
-  wire::Bytes body;
-  std::vector<at::Tensor> tensors;
+  base::Reused<wire::Bytes> body;
+  base::Reused<std::vector<at::Tensor>> tensors;
   RRefHandles rrefs;  ///< the references inside body, by manifest index
   RRefId target;      ///< fetch and method: the object meant; create: the object whose method makes the value, or none
   HeldObjects held;   ///< for section `chain`
@@ -162,8 +162,8 @@ struct OutRequest {
 
 /// A reply as it leaves.
 struct OutReply {
-  wire::Bytes body;
-  std::vector<at::Tensor> tensors;
+  base::Reused<wire::Bytes> body;
+  base::Reused<std::vector<at::Tensor>> tensors;
   RRefHandles rrefs;
   /// The tensors belong to an object that lives on: memory that something else holds is sent as a copy.
   bool of_object = false;
@@ -176,10 +176,12 @@ struct InPayload {
   wire::ByteView body;
   /// Keeps `body`; null = `body` is valid only during the call that passes this payload.
   std::shared_ptr<const void> owner;
-  std::vector<at::Tensor> tensors;
+  base::Reused<std::vector<at::Tensor>> tensors;
   RRefHandles rrefs;
   wire::Bytes autograd;
   std::vector<std::uint8_t> recorded;
+  /// The function that the prologue in `body` names, if it was looked up already. It lives as long as the worker.
+  const FunctionEntry* entry = nullptr;
 
   /// Makes `body` outlive the call that handed it over.
   void keep_body();
@@ -187,7 +189,7 @@ struct InPayload {
   void drop() noexcept {
     body = {};
     owner.reset();
-    std::vector<at::Tensor>().swap(tensors);
+    tensors.leave();
     RRefHandles().swap(rrefs);
     wire::Bytes().swap(autograd);
     std::vector<std::uint8_t>().swap(recorded);
@@ -207,6 +209,7 @@ struct CallToken {
   CallId call;  ///< 0 = the request has ended already
   WorkerId peer;
   std::uint64_t session = 0;
+  std::weak_ptr<base::ReadableSource> source{};  ///< what brings the reply; a thread that waits for it may read it
 };
 
 /// Takes the reply of a served call, which has exactly one. Implemented by the worker.

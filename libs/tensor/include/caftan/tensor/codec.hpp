@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "caftan/base/result.hpp"
+#include "caftan/base/reused.hpp"
 #include "caftan/tensor/tensor.hpp"
 #include "caftan/wire/bytes.hpp"
 #include "caftan/wire/internal/block_pool.hpp"
@@ -24,10 +25,10 @@ namespace caftan::tensor {
 
 /// Tensors as they travel: a table, and the memory that it describes.
 struct EncodedTensors {
-  wire::Bytes table;
+  base::Reused<wire::Bytes> table;
   /// The bytes of the tensors, in the order of TensorLayout::segment_sizes(). Large segments are the tensors' own
   /// memory and must not be modified before they are written; messages with less than 16 KiB of tensors are copies.
-  std::vector<wire::Segment> segments;
+  base::Reused<std::vector<wire::Segment>> segments;
 };
 
 /// What to do with large memory that other code holds besides the message's tensors, and could write to.
@@ -40,11 +41,14 @@ enum class SharedMemory : std::uint8_t {
 /// @param recorded  empty, or one byte per tensor: 1 = the sender has recorded it for a backward pass. Kept only where
 ///                  the tensor requires grad.
 /// @param shared  with `copy`, memory that only `tensors` hold (and the bases of views among them) is not copied
+/// @param small  if not null: tensors of at most wire::kSmallBulk bytes in all are copied there, and their segment has
+/// no
+///               owner, so it is valid as long as `small` is neither changed nor destroyed
 /// Errors: unsupported ("argument tensor 2 (float32 nested): ..."): a tensor that cannot travel; bad_arguments when
 ///         `recorded` has another length; limit_exceeded without memory for a copy.
 /// Threads: any; the tensors must not be modified meanwhile.
 Result<EncodedTensors> encode_tensors(std::span<const at::Tensor> tensors, std::span<const std::uint8_t> recorded = {},
-                                      SharedMemory shared = SharedMemory::reference);
+                                      SharedMemory shared = SharedMemory::reference, wire::Bytes* small = nullptr);
 
 /// A tensor as it arrived.
 struct DecodedTensor {
@@ -88,5 +92,11 @@ class TensorLayout {
   explicit TensorLayout(std::shared_ptr<const detail::LayoutTable> table) noexcept : table_(std::move(table)) {}
   std::shared_ptr<const detail::LayoutTable> table_;
 };
+
+/// Makes the tensors of a table, as TensorLayout::parse and build do, and appends them to `tensors`; allocates nothing
+/// but them. Where the sender has recorded any, `recorded` gets one byte per tensor. Errors: as TensorLayout::parse and
+/// build.
+Result<void> decode_tensors(wire::ByteView table, TensorLayout::Limits limits, std::vector<wire::Block>&& blocks,
+                            std::vector<at::Tensor>& tensors, std::vector<std::uint8_t>& recorded);
 
 }  // namespace caftan::tensor

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -56,6 +57,20 @@ class Channel {
   virtual bool try_sleep() { return true; }
   /// Ends that sleep. @param readable  the descriptor can be read
   virtual void wake(bool readable) { (void)readable; }
+
+  /// Looks for bytes, or the end of the stream, without a system call. Threads: any, also while another one reads.
+  virtual Look look() const { return Look::unable; }
+  /// Shows the peer that a thread looks for its bytes, until that thread sleeps or `arm` asks for bytes. Precondition:
+  /// look() is not `unable`. Threads: the one that may call `try_sleep`, or `arm`.
+  virtual void stay_awake() {}
+
+  /// Returns whether the peer reads tensors out of this process's memory, so that their bytes need not be written.
+  /// Threads: any.
+  virtual bool lends() const { return false; }
+  /// Reads `to.size()` bytes at an address of the peer's memory, which it has lent. Threads: as `read`.
+  /// Errors: peer_down (the peer has ended meanwhile), malformed_payload (there is no such memory, or no channel of
+  /// this kind reads any), limit_exceeded.
+  virtual Result<void> read_lent(std::uint64_t from, std::span<std::byte> to);
 
   /// Shows the peer that this process lives without a byte of the stream; returns false if the channel cannot. Threads:
   /// the one that keeps time.

@@ -35,6 +35,13 @@ class Flushable {
   virtual void flush() = 0;
 };
 
+/// What a thread sees that looks for bytes without a system call.
+enum class Look : std::uint8_t {
+  unable,     ///< a look would be a system call
+  nothing,    ///< no bytes
+  something,  ///< bytes, or the end of the stream
+};
+
 /// A source of frames that a waiting thread reads itself.
 class ClaimableSource : public base::ReadableSource {
  public:
@@ -46,6 +53,10 @@ class ClaimableSource : public base::ReadableSource {
   virtual bool try_sleep() { return true; }
   /// @param readable  the descriptor can be read
   virtual void wake(bool readable) { (void)readable; }
+  /// Looks for something to read without a system call. Threads: any.
+  virtual Look look() const { return Look::unable; }
+  /// The peer need not wake this thread until its next `try_sleep`. Precondition: look() is not `unable`.
+  virtual void stay_awake() {}
   /// Reads the bytes that have arrived and resolves replies. Returns false when the source ended or when a frame must
   /// be handled by runners: then the caller ends its claim and goes on waiting without reading.
   virtual bool read_claimed() = 0;
@@ -55,6 +66,16 @@ class ClaimableSource : public base::ReadableSource {
   virtual std::weak_ptr<ClaimableSource> release(bool may_defer) = 0;
   /// Lets runners read now, after a `release` that left reading to this thread.
   virtual void end_deferral() = 0;
+
+  // An idle runner looks for bytes without a claim. Between `begin_spin` and `end_spin` it need not be woken for them.
+  /// Returns false if it cannot look, or if another thread reads.
+  virtual bool begin_spin() { return false; }
+  /// As look, but `unable` once another thread reads.
+  virtual Look look_as_runner() const { return Look::unable; }
+  /// The runner sleeps, or does something else: it has to be woken again.
+  virtual void end_spin() {}
+  /// Reads as a runner that was woken does.
+  virtual void read_as_runner() {}
 };
 
 /// How soon held-back bytes have to leave.
@@ -77,6 +98,9 @@ class PollingExecutor : public base::Executor {
   virtual void unwatch(const Pollable& pollable) = 0;
   /// Calls `flush` before this thread sleeps or waits, and no later than `by`; at once where nothing coalesces.
   virtual void flush_later(std::shared_ptr<Flushable> flushable, FlushBy by) = 0;
+
+  /// Notes that this thread has read a source: if it is a runner, it may spin on that source when it is idle.
+  virtual void has_read(const std::weak_ptr<ClaimableSource>& source) { (void)source; }
 
   /// Returns the cache of memory blocks for what the Workers of this executor receive: one for all of them.
   wire::BlockPool& pool() noexcept { return pool_; }

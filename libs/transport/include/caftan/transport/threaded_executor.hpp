@@ -3,6 +3,7 @@
 /// wake-ups: docs/architecture.md, "Runners".
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -15,6 +16,8 @@
 #include "caftan/base/wait_permit.hpp"
 #include "caftan/transport/internal/crew.hpp"
 #include "caftan/transport/internal/poll_set.hpp"
+#include "caftan/transport/internal/runnable_tasks.hpp"
+#include "caftan/transport/internal/spin_policy.hpp"
 #include "caftan/transport/internal/task_queue.hpp"
 #include "caftan/transport/internal/thread.hpp"
 #include "caftan/transport/internal/timer_thread.hpp"
@@ -34,6 +37,7 @@ class ThreadedExecutor final : public PollingExecutor, private base::RunnerLimit
     /// thread beyond this limit if there is no other.
     unsigned max_threads = 128;
     std::function<void()> on_thread_start = {};  ///< runs first in each of these threads
+    SpinOptions spin = {};                       ///< which threads wait without sleep; default: none
   };
   ThreadedExecutor() : ThreadedExecutor(Options()) {}
   /// Continues with fewer runners if the system refuses further threads. Throws std::system_error if the system refuses
@@ -52,6 +56,9 @@ class ThreadedExecutor final : public PollingExecutor, private base::RunnerLimit
   void rearm(const Pollable& pollable, std::uint32_t events) override;
   void unwatch(const Pollable& pollable) override;
   void flush_later(std::shared_ptr<Flushable> flushable, FlushBy by) override;
+  void has_read(const std::weak_ptr<ClaimableSource>& source) override;
+  /// Returns how often threads have waited without sleep.
+  SpinPolicy::Counts spins() const noexcept { return spins_.counts(); }
 
  protected:
   Wait* make_wait(std::byte* room) override;
@@ -63,8 +70,13 @@ class ThreadedExecutor final : public PollingExecutor, private base::RunnerLimit
   /// takes tasks that have waited for a whole period. So no runner has to be woken for each such task or write.
   enum class Backstop { none, wanted, active };
 
+  /// What an idle runner has found.
+  struct Found;
+
   void run();
-  bool sleep_in_epoll();
+  bool wait_idle();
+  Found spin_idle(SpinWait& spin, std::uint32_t posts);
+  void look_later();
   int backstop(epoll_event& event) CAFTAN_REQUIRES(mutex_);
   bool want_backstop_locked() CAFTAN_REQUIRES(mutex_);
   void serve(const epoll_event& event);
@@ -80,19 +92,22 @@ class ThreadedExecutor final : public PollingExecutor, private base::RunnerLimit
   void hold_call(unsigned depth, base::Task call) override;
   Error too_many_wait() const override;
   bool wake_for_held_locked() noexcept CAFTAN_REQUIRES(mutex_);
-  bool flush_is_due();
-  void flush_pending();
+  void flush_pending(base::Duration older_than = base::Duration::zero());
 
   const Options options_;
   base::SteadyClock clock_;
   PollSet polls_;
+  SpinPolicy spins_;
+  RunnableTasks runnable_;               // used by the thread that keeps time
+  std::atomic<std::uint32_t> posts_{0};  // tasks posted; written under mutex_
 
   mutable base::Mutex mutex_;
   TaskQueue queue_ CAFTAN_GUARDED_BY(mutex_);
   Crew crew_;  // used under mutex_, except the method may_begin_unasked
   // Writes that are held back: the first thread that is free performs them.
   std::vector<std::shared_ptr<Flushable>> flushes_ CAFTAN_GUARDED_BY(mutex_);
-  base::TimePoint oldest_flush_ CAFTAN_GUARDED_BY(mutex_);
+  std::atomic<bool> has_flushes_{false};                    // whether there are any; written under mutex_
+  base::TimePoint oldest_flush_ CAFTAN_GUARDED_BY(mutex_);  // the first moment of the clock: due at once
   Backstop backstop_ CAFTAN_GUARDED_BY(mutex_) = Backstop::none;
   bool task_wake_ CAFTAN_GUARDED_BY(mutex_) = false;  // an idle runner was woken for a task
   std::vector<Thread> threads_ CAFTAN_GUARDED_BY(mutex_);

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "caftan/base/mutex.hpp"
+#include "channels/shm/lending.hpp"
 #include "channels/shm/ring.hpp"
 #include "channels/shm/ring_demand.hpp"
 #include "channels/shm/shm_socket.hpp"
@@ -43,7 +44,6 @@ class ShmChannel final : public Channel, public Pollable, public std::enable_sha
   void start(Ready ready) override {
     ready_ = std::move(ready);
     executor_.watch(shared_from_this(), EPOLLET);
-    watched_ = true;
   }
 
   // As SocketChannel::arm for what is on the socket. What is in a ring is looked at behind its bell (DP-3).
@@ -129,6 +129,19 @@ class ShmChannel final : public Channel, public Pollable, public std::enable_sha
     if (room_came()) ready_(false, true);
   }
 
+  Look look() const override {
+    RingReader* const in = in_.load(std::memory_order_acquire);
+    if (!in) return Look::unable;
+    return in->has_bytes() || socket_ended_ ? Look::something : Look::nothing;
+  }
+
+  void stay_awake() override {
+    RingReader& in = *in_.load(std::memory_order_acquire);
+    // Its byte stays in the socket, and is taken away before the next sleep.
+    if (in.is_rung()) rings_left_.fetch_add(1, std::memory_order_relaxed);
+    in.disarm();
+  }
+
   bool beat() override {
     RingWriter* const out = out_.load(std::memory_order_acquire);
     if (!out) return false;
@@ -142,14 +155,22 @@ class ShmChannel final : public Channel, public Pollable, public std::enable_sha
     return in ? in->beats() : 0;
   }
 
+  bool lends() const override { return out_.load(std::memory_order_acquire) && lending_ && lending_->peer_reads(); }
+
+  Result<void> read_lent(std::uint64_t from, std::span<std::byte> to) override {
+    if (!in_.load(std::memory_order_acquire) || !lending_) return Channel::read_lent(from, to);
+    return lending_->read(from, to);
+  }
+
   void close_write() override { ::shutdown(fd_, SHUT_WR); }
   void break_off() override { ::shutdown(fd_, SHUT_RDWR); }
 
   void close() override {
     if (closed_.exchange(true)) return;
+    if (out_.load(std::memory_order_acquire) && lending_) lending_->end();
     // Descriptor and rings stay until no thread can be using them any more: the destructor ends them.
     ::shutdown(fd_, SHUT_RDWR);
-    if (watched_) executor_.unwatch(*this);
+    if (ready_) executor_.unwatch(*this);
   }
 
   int fd() const noexcept override { return fd_; }
@@ -277,6 +298,7 @@ class ShmChannel final : public Channel, public Pollable, public std::enable_sha
         return;
       }
       memory_ = std::make_shared<SharedMemory>(*std::move(made));
+      begin_lending_locked();
     }
     switch (send_descriptor(fd_, memory_->fd())) {
       case Sent::yes:
@@ -287,6 +309,7 @@ class ShmChannel final : public Channel, public Pollable, public std::enable_sha
         // Without memory of its own, this side could not ring any more.
         if (!options_.makes_memory) break_off();
         refused_ = true;
+        lending_ = nullptr;
         memory_ = nullptr;
         return;
     }
@@ -310,11 +333,30 @@ class ShmChannel final : public Channel, public Pollable, public std::enable_sha
         return Error(Errc::malformed_payload, "shared memory of the peer: rings that are no whole pages");
       }
       memory_ = std::make_shared<SharedMemory>(*std::move(taken));
+      begin_lending_locked();
     }
+    if (lending_) note_failure(lending_->probe());
     reader_ = std::make_unique<RingReader>(memory_, options_.makes_memory);
     in_.store(reader_.get(), std::memory_order_release);
     if (!options_.makes_memory) switch_writing_locked();
     return {};
+  }
+
+  // ---- lending
+
+  /// Shows the peer where to read this process's memory, before the peer has the memory of the rings or has it back.
+  void begin_lending_locked() CAFTAN_REQUIRES(socket_mutex_) {
+    if (!options_.lends) return;
+    const auto process = process_of_peer(fd_);
+    if (!process) return note_failure(process.error());
+    lending_ = std::make_unique<Lending>(RingPlace(*memory_, !options_.makes_memory).header,
+                                         RingPlace(*memory_, options_.makes_memory).header, *process);
+    note_failure(lending_->show());
+  }
+
+  void note_failure(const Result<void>& done) const {
+    if (done || !options_.note) return;
+    executor_.post([note = options_.note, why = done.error().text()] { note(why); });
   }
 
   PollingExecutor& executor_;
@@ -322,7 +364,6 @@ class ShmChannel final : public Channel, public Pollable, public std::enable_sha
   const ShmChannelOptions options_;
   const SharedMemoryBudget::Share share_;
   Ready ready_;
-  bool watched_ = false;
   std::uint32_t events_ = 0;  // the events that the kernel was asked for; written by `arm`
   // These two are read and written in one order for all threads: `arm` sets what is armed and then looks for the end,
   // `on_ready` sets the end and then looks at what is armed, and one of the two must find what the other has set.
@@ -338,6 +379,7 @@ class ShmChannel final : public Channel, public Pollable, public std::enable_sha
   std::shared_ptr<SharedMemory> memory_ CAFTAN_GUARDED_BY(socket_mutex_);
   std::unique_ptr<RingWriter> writer_ CAFTAN_GUARDED_BY(socket_mutex_);
   std::unique_ptr<RingReader> reader_;
+  std::unique_ptr<Lending> lending_;       // set before both of these
   std::atomic<RingWriter*> out_{nullptr};  // set once, when this side has switched
   std::atomic<RingReader*> in_{nullptr};   // set once, when the peer has
 };

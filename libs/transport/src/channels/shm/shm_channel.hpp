@@ -4,7 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <string>
 
 #include "caftan/transport/channel.hpp"
 #include "caftan/transport/internal/shared_memory_budget.hpp"
@@ -16,6 +18,10 @@ struct ShmChannelOptions {
   bool makes_memory = false;
   std::size_t ring = 64 * 1024;  ///< bytes of each ring: of those it makes, or the most that it takes
   std::uint32_t frames = 64;     ///< reads and writes within 10 s after which this side makes the memory
+  /// Both sides read tensors out of each other's memory, if that works (docs/protocols/bulk.md).
+  bool lends = false;
+  /// Gets the reason why they do not; may be empty. Threads: any.
+  std::function<void(const std::string&)> note = {};
 };
 
 /// Makes one end. The channel owns and closes `fd`, a connected and non-blocking Unix-domain socket whose other end is

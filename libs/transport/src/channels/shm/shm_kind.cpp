@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "channels/shm/lending.hpp"
 #include "channels/shm/ring.hpp"
 #include "channels/shm/shared_memory.hpp"
 #include "channels/shm/shm_channel.hpp"
@@ -37,6 +38,12 @@ std::string why_no_rings(const std::shared_ptr<Offer>& offer, const net::PeerInf
   return {};
 }
 
+/// Returns why a session does not lend whose sides have not both said that they read memory.
+std::string why_not_lent() {
+  const auto own = check_reading();
+  return own ? "it does not read other processes' memory" : own.error().text();
+}
+
 /// The hello says that this side takes rings if there is room for the two of a session, which is set aside.
 MakeChannel offer_rings(PollingExecutor& executor, const HandshakeIoOptions& io_options, bool dials,
                         net::Introduction& self) {
@@ -47,14 +54,18 @@ MakeChannel offer_rings(PollingExecutor& executor, const HandshakeIoOptions& io_
     offer = std::make_shared<Offer>(Offer{ring, *std::move(share)});
     self.features |= net::kSharesMemory;
     self.ring = static_cast<std::uint32_t>(ring);
+    if (check_reading()) self.features |= net::kTakesLent;
   }
-  return [&executor, dials, offer](int fd, const net::PeerInfo& peer) {
+  return [&executor, dials, offer, note = io_options.note](int fd, const net::PeerInfo& peer) {
     std::string why_not = why_no_rings(offer, peer, fd);
     if (!why_not.empty()) return MadeChannel{make_socket_channel(executor, fd, "unix"), std::move(why_not)};
     // The side that makes the memory makes no larger rings than the peer takes.
     const std::size_t own = offer->ring;
-    const ShmChannelOptions options{
-        .makes_memory = dials, .ring = dials ? std::min<std::size_t>(own, peer.ring) / kRingHeader * kRingHeader : own};
+    ShmChannelOptions options{.makes_memory = dials,
+                              .ring = dials ? std::min<std::size_t>(own, peer.ring) / kRingHeader * kRingHeader : own,
+                              .lends = (peer.agreed_features & net::kTakesLent) != 0};
+    if (note) options.note = [note, name = peer.name](const std::string& why) { note(name, why); };
+    if (!options.lends && options.note) options.note(why_not_lent());
     return MadeChannel{make_shm_channel(executor, fd, options, std::move(offer->share)), {}};
   };
 }

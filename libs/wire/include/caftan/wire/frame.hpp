@@ -3,7 +3,8 @@
 ///     frame   = header (48 bytes) sections body table
 ///     section = type (u16) flags (u16) size (u32) bytes      unknown ones are skipped unless their flag says critical
 ///
-/// The bytes of tensors follow later as `chunk` frames, so that a large message never delays the frames behind it.
+/// The bytes of tensors follow later as `chunk` frames, so that a large message never delays the frames behind it; or
+/// the frame says where they lie in the sender's memory, and the receiver reads them there (docs/protocols/bulk.md).
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,8 @@ enum class FrameKind : std::uint8_t {
   ping = 1,  ///< answered by pong; both only show that bytes progress
   pong = 2,
   bye = 3,    ///< the sender sends nothing more; ends the session in order
-  chunk = 4,  ///< the next bytes of the oldest message whose bulk is incomplete
+  chunk = 4,  ///< the next bytes of the oldest message that lacks bytes of chunks
+  taken = 5,  ///< the segments that the receiver of this frame has lent with its oldest message have been read
 
   call = 10,    ///< run a function; its reply is a `response`
   create = 11,  ///< run a function or constructor and keep its value as an RRef; its reply is a `response`
@@ -58,6 +60,7 @@ enum class SectionType : std::uint16_t {
   depth = 6,        ///< u8: calls that wait for this one; left out for none
   error_kinds = 7,  ///< for a `response` that is an error: the application's kinds of the error and of its causes
   grad_mode = 8,    ///< u8 0: the caller's grad mode is off; left out while it is on
+  places = 9,  ///< where the tensor segments lie in the sender's memory: u64 each, 0 = the segment follows as chunks
 };
 /// Flag of a section: a reader that does not know its type refuses the frame.
 inline constexpr std::uint16_t kSectionCritical = 1;
@@ -76,7 +79,7 @@ struct FrameHeader {
   std::uint64_t call = 0;          ///< id of the request, 0 = none
   std::uint64_t remaining_us = 0;  ///< microseconds for which the caller still waits, 0 = for ever
   std::uint64_t trace = 0;
-  std::uint64_t bulk_size = 0;  ///< bytes that follow as chunks
+  std::uint64_t bulk_size = 0;  ///< bytes of the tensors, whether they follow as chunks or are lent
 
   /// Returns the bytes that follow in this frame.
   std::uint64_t payload_size() const noexcept { return std::uint64_t{sections_size} + body_size + table_size; }
@@ -84,6 +87,8 @@ struct FrameHeader {
 /// Bytes of an encoded header.
 inline constexpr std::size_t kFrameHeaderSize = 48;
 inline constexpr std::size_t kMaxChunk = 256 * 1024;  ///< bytes of one chunk frame at most
+/// Bytes from which on a segment is lent, where the peer reads this process's memory.
+inline constexpr std::uint64_t kLentFrom = 64 * 1024;
 
 /// Writes the 48 bytes of `header` to `to`.
 void encode_header(const FrameHeader& header, std::byte* to) noexcept;

@@ -59,6 +59,7 @@ struct RunSettings {
 struct ClusterSettings {
   ChannelChoice channel = ChannelChoice::automatic;
   ByteSize shm_ring = ByteSize::kib(64);
+  std::string spin = "auto";                              ///< see `spin_choice`
   base::Duration rpc_timeout = std::chrono::seconds(60);  ///< 0 = none
   base::Duration heartbeat = std::chrono::seconds(1);
   std::optional<std::filesystem::path> secret_file;  ///< absolute
@@ -68,6 +69,10 @@ struct ClusterSettings {
     s("channel", c.channel, "how workers talk; the choice is in the log").one_of(channel_choices());
     s("shm_ring", c.shm_ring, "of channel shm: memory of each direction between two workers; whole pages are taken")
         .range(ByteSize::kib(4), ByteSize::mib(16));
+    s("spin", c.spin,
+      "of channel shm: how long a thread that waits looks for bytes before it sleeps: auto (as long as it paid lately, "
+      "at "
+      "most 50us), off, or a duration of 1us..1ms; off where workers have less than a core each");
     s("rpc_timeout", c.rpc_timeout, "of a call that names none; 0s = none").at_least(0s);
     s("heartbeat", c.heartbeat, "a peer or process that shows no life for 5 of them is lost").range(100ms, 1min);
     s("secret_file", c.secret_file,

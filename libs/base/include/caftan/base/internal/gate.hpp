@@ -62,6 +62,7 @@ class Gate {
  private:
   std::atomic<std::size_t> inside_{0};
   std::atomic<bool> closed_{false};
+  std::atomic<bool> is_waited_for_{false};  // set before a waiter looks at inside_, so that `leave` needs no lock else
   Mutex mutex_;
   std::vector<WaitPoint*> waiting_ CAFTAN_GUARDED_BY(mutex_);
 };

@@ -39,6 +39,9 @@ inline constexpr std::uint64_t kKnowsLeaveReport = 16;
 inline constexpr std::uint64_t kKnowsRunReturned = 32;
 /// Feature bit: this side takes rings in shared memory, and the hello says of how many bytes.
 inline constexpr std::uint64_t kSharesMemory = 64;
+/// Feature bit: this side reads tensors out of the other's memory, where the kernel lets it: the section `places` and
+/// the frame `taken` are understood.
+inline constexpr std::uint64_t kTakesLent = 128;
 
 struct VersionRange {
   std::uint16_t min = 1;

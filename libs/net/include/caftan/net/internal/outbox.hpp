@@ -1,6 +1,7 @@
 /// The write queue of one channel: control frames in order, and the tensor bytes of messages in chunks between them, so
 /// that a message of any size never holds a control frame back by more than the largest chunk. `gather` says what to
-/// write next, `consume` how much of it was written. Invariants SE-14 to SE-19: docs/protocols/session.md.
+/// write next, `consume` how much of it was written. Segments that a message lends are kept until `taken`. Invariants
+/// SE-14 to SE-19: docs/protocols/session.md; BU-2 and BU-6: docs/protocols/bulk.md.
 #pragma once
 
 #include <sys/uio.h>
@@ -12,7 +13,9 @@
 #include <vector>
 
 #include "caftan/base/ids.hpp"
+#include "caftan/base/internal/fifo.hpp"
 #include "caftan/wire/bytes.hpp"
+#include "caftan/wire/internal/out_frame.hpp"
 #include "caftan/wire/internal/segment.hpp"
 
 namespace caftan::net {
@@ -27,15 +30,19 @@ class Outbox {
   Outbox(Outbox&&) noexcept = default;
   Outbox& operator=(Outbox&&) noexcept = default;
 
-  /// Appends a complete frame to the control lane. Always accepted. The bytes of a small frame are copied, and the
-  /// caller keeps the buffer; a large buffer is taken.
-  void append(wire::Bytes&& frame);
+  /// Appends a frame to the control lane; always accepted. Its segments, which are moved from, follow as chunk frames
+  /// once those of earlier messages are out. Segments are read when they are written, and their owners released with
+  /// their last byte; only small ones with no bulk before them, and those without an owner, are copied at once. Empty
+  /// ones are skipped. Segments that the frame lends do not follow: they are kept until the peer has read them.
+  void append(wire::OutFrame&& frame);
 
-  /// Appends a frame whose header announced `bulk`: the frame goes to the control lane, its segments follow as chunk
-  /// frames once those of earlier messages are out. Segments are read when they are written, and their owners released
-  /// with their last byte; only small ones with no bulk before them are copied at once. Empty ones are skipped.
-  /// @param call  the request or reply the bytes belong to, for the chunks' headers
-  void append(wire::Bytes&& frame, CallId call, std::vector<wire::Segment> bulk);
+  /// The peer has read the lent segments of the oldest message. Returns them, for the caller to let go of.
+  /// Precondition: lends().
+  std::vector<wire::Segment> taken();
+  /// Returns all segments that are lent, of which none is any more.
+  std::vector<wire::Segment> take_back();
+  /// Returns whether the peer has not read all that was lent.
+  bool lends() const noexcept { return !lent_.empty(); }
 
   /// Fills `out` with what to write next and returns how many entries were used; 0: nothing is queued. What it returned
   /// once is returned again, in the same order, until it is consumed, whatever is appended meanwhile.
@@ -46,13 +53,18 @@ class Outbox {
   void consume(std::size_t bytes);
 
   bool empty() const noexcept { return queued_bytes_ == 0; }
-  /// Returns whether bulk bytes are queued, or a part of what `gather` returned was not written yet.
-  bool unfinished() const noexcept { return !committed_.empty() || !bulk_.empty(); }
+  /// Returns whether bulk bytes are queued, a part of what `gather` returned was not written yet, or there were frames
+  /// that it did not return because a chunk was before them.
+  bool unfinished() const noexcept { return !committed_.empty() || !bulk_.empty() || has_left_frames_; }
   /// Returns the bytes not yet consumed, both lanes, without headers of chunks that are not cut yet.
   std::uint64_t queued_bytes() const noexcept { return queued_bytes_; }
-  /// As queued_bytes, without the bulk of the first message that is not cut into chunks yet: so the tensors of one
-  /// message, however large, are no backlog (SE-35).
-  std::uint64_t backlog() const noexcept { return queued_bytes_ - (bulk_.empty() ? 0 : bulk_.front().rest); }
+  /// Returns the bytes that the peer has not taken: queued ones without the bulk of the first message that is not cut
+  /// into chunks yet, and lent ones without those of the oldest message. So the tensors of one message, however large,
+  /// are no backlog (SE-35).
+  std::uint64_t backlog() const noexcept {
+    return queued_bytes_ - (bulk_.empty() ? 0 : bulk_.front().rest) + lent_bytes_ -
+           (lent_.empty() ? 0 : lent_.front().bytes);
+  }
 
  private:
   /// A contiguous run of bytes and their owner: `bytes`, or `segment` where that is not empty.
@@ -69,15 +81,27 @@ class Outbox {
     std::uint64_t rest = 0;  ///< bytes not cut yet
   };
 
+  /// What one message has lent.
+  struct Lent {
+    std::vector<wire::Segment> segments;
+    std::uint64_t bytes = 0;
+  };
+
+  wire::Bytes& buffer_for(std::size_t size);
+  void lend(wire::OutFrame& frame);
   void commit();
   std::size_t cut_chunk();
 
   /// In the order in which they go to the wire; of the first piece, written_ bytes are written already.
-  std::deque<Piece> committed_;
+  base::Fifo<Piece> committed_;
   std::size_t written_ = 0;
-  bool has_chunk_ = false;  ///< the last pieces of committed_ are chunks
-  std::deque<wire::Bytes> control_;
+  bool has_chunk_ = false;        ///< the last pieces of committed_ are chunks
+  bool has_left_frames_ = false;  ///< the last gather left frames in control_
+  std::vector<wire::Bytes> control_;
+  wire::Bytes spare_;  ///< the memory of a buffer that was written, for the next one
   std::deque<Bulk> bulk_;
+  std::deque<Lent> lent_;  ///< by the messages whose segments the peer has not read, the oldest first
+  std::uint64_t lent_bytes_ = 0;
   std::uint64_t queued_bytes_ = 0;
 };
 

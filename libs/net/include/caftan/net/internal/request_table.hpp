@@ -3,6 +3,7 @@
 /// and `take`. Invariants SE-1 to SE-5: docs/protocols/session.md.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -108,10 +109,7 @@ class RequestTable {
     return wheel_.next_expiry();
   }
 
-  std::size_t size() const {
-    const base::LockGuard lock(mutex_);
-    return size_;
-  }
+  std::size_t size() const noexcept { return size_.load(std::memory_order_relaxed); }
 
  private:
   static constexpr unsigned kIndexBits = 24;
@@ -157,7 +155,7 @@ class RequestTable {
   std::uint32_t made_ CAFTAN_GUARDED_BY(mutex_) = 0;
   /// Head of the free list. The slot that was freed last is used first, because it is still in the cache.
   std::uint32_t free_ CAFTAN_GUARDED_BY(mutex_) = kNone;
-  std::size_t size_ CAFTAN_GUARDED_BY(mutex_) = 0;
+  std::atomic<std::size_t> size_{0};  // written under mutex_
   std::optional<Error> closed_ CAFTAN_GUARDED_BY(mutex_);
 };
 

@@ -22,9 +22,14 @@ class Dispatcher {
   /// @param caller  the worker served; must be owned by shared_ptr and outlive the calls of these methods
   explicit Dispatcher(Caller& caller) : caller_(caller), batches_(std::make_shared<Batches>(caller)) {}
 
-  /// Returns whether this request runs a function or method registered as brief, so that the thread that reads frames
-  /// may run it before it reads on. Unknown functions are brief: refusing them takes no time.
-  bool is_brief(wire::FrameKind kind, wire::ByteView body) const noexcept;
+  /// What is known of a request when its frame is read.
+  struct Sought {
+    const FunctionEntry* entry = nullptr;  ///< the function or method that it runs, for InPayload::entry; null = none
+    /// The thread that reads frames may run it before it reads on: it is registered as brief, or unknown, and refusing
+    /// it takes no time.
+    bool brief = false;
+  };
+  Sought look_up(wire::FrameKind kind, wire::ByteView body) const noexcept;
 
   /// Kind call: runs a registered function, or finds or makes a named object.
   /// Answers: unknown_function, bad_arguments (signature or values), remote_exception, what the function returns.

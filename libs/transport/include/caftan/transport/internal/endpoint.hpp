@@ -30,6 +30,9 @@ struct HandshakeIoOptions {
   std::size_t ring = 64 * 1024;
   /// Bytes that all rings of the executor's Workers may take; beyond that, connections get no rings.
   std::uint64_t rings = 64 << 20;
+  /// Gets the reason why the sides of a shm channel do not read tensors out of each other's memory, once that is known;
+  /// may be empty. Threads: any.
+  std::function<void(const std::string& peer, const std::string& why)> note = {};
 };
 
 using HandshakeDone = std::function<void(Result<Accepted>)>;

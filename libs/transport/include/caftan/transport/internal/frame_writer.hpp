@@ -1,6 +1,6 @@
 /// `FrameWriter`: writes the frames of a session. Frames are appended in order and written together where this saves
 /// system calls; a bye goes behind everything else. Rules: docs/protocols/wire.md (WI-10, WI-20),
-/// docs/protocols/session.md (SE-14 to SE-19, SE-35), docs/architecture.md, "Runners".
+/// docs/protocols/session.md (SE-14 to SE-19, SE-35), docs/protocols/bulk.md, docs/architecture.md, "Runners".
 #pragma once
 
 #include <atomic>
@@ -56,6 +56,14 @@ class FrameWriter final : public Flushable {
   /// Ends the lane: no frame is accepted any more. @param try_rest  makes one attempt to write what is queued
   void end(bool try_rest);
 
+  /// Sends, with what is written next or after 1 ms, that the segments which the peer lent with its oldest message have
+  /// been read; also behind this side's bye.
+  void send_taken();
+  /// The peer has read the segments that the oldest message lent. Errors: malformed_payload (none has lent any).
+  Result<void> on_taken();
+  /// Lets go of all that is lent. Precondition: `end` was called, and the peer can know that the session has ended.
+  void take_back();
+
   /// The channel has room again.
   void on_room();
   /// Writes queued bytes, or a ping if none are queued.
@@ -92,7 +100,9 @@ class FrameWriter final : public Flushable {
   };
 
   static constexpr std::size_t kNoBound = std::numeric_limits<std::size_t>::max();
+  bool may_lend(const wire::OutFrame& frame) const;
   void append_locked(wire::OutFrame& frame) CAFTAN_REQUIRES(mutex_);
+  void flush_taken_locked() CAFTAN_REQUIRES(mutex_);
   void append_bye_locked() CAFTAN_REQUIRES(mutex_);
   void close_locked(const Error& reason) CAFTAN_REQUIRES(mutex_);
   void flush_locked(std::size_t enough = kNoBound) CAFTAN_REQUIRES(mutex_);
@@ -112,7 +122,8 @@ class FrameWriter final : public Flushable {
   Phase phase_ CAFTAN_GUARDED_BY(mutex_) = Phase::open;
   Writing writing_ CAFTAN_GUARDED_BY(mutex_) = Writing::idle;
   bool peer_has_left_ CAFTAN_GUARDED_BY(mutex_) = false;
-  Error farewell_ CAFTAN_GUARDED_BY(mutex_);  // goes with bye
+  bool taken_waits_ CAFTAN_GUARDED_BY(mutex_) = false;  // a timer writes what was appended by send_taken
+  Error farewell_ CAFTAN_GUARDED_BY(mutex_);            // goes with bye
   std::atomic<std::uint64_t> frames_{0};
   std::atomic<std::uint64_t> bytes_{0};
 };

@@ -38,20 +38,31 @@ class LifeWatch {
   /// Ends the watch. A call of one of the functions that has begun may still be running.
   void stop() noexcept { stopped_.store(true, std::memory_order_release); }
 
-  void on_bytes_in(std::size_t count) noexcept;
-  void on_bytes_out(std::size_t count) noexcept;
+  // Bytes are only counted here: neither takes a lock or the time. The next look at the counts finds them.
+  void on_bytes_in(std::size_t count) noexcept { bytes_in_.fetch_add(count, std::memory_order_relaxed); }
+  void on_bytes_out(std::size_t count) noexcept { bytes_out_.fetch_add(count, std::memory_order_relaxed); }
+  /// A pong leaves. It postpones the next ping from this moment on: of two idle sides only one sends pings.
+  void on_pong_out() noexcept;
 
  private:
   void look();
+  bool note_counts(base::TimePoint now) CAFTAN_REQUIRES(mutex_);
 
   PollingExecutor& executor_;
   Channel& channel_;
-  const bool watches_;  // false: the peer cannot fall silent alone
+  const bool watches_;                  // false: the peer cannot fall silent alone
+  const base::Duration active_period_;  // the longest time between two looks while more goes out than signs of life
   std::weak_ptr<LifeWatch> self_;
   Events events_;
   std::atomic<bool> stopped_{false};
+  std::atomic<std::uint64_t> bytes_in_{0};
+  std::atomic<std::uint64_t> bytes_out_{0};
   base::Mutex mutex_;
-  std::uint64_t beats_ CAFTAN_GUARDED_BY(mutex_) = 0;           // of the peer's channel when they were looked at last
+  // When the counts were looked at last, and what they were.
+  base::TimePoint looked_ CAFTAN_GUARDED_BY(mutex_);
+  std::uint64_t seen_in_ CAFTAN_GUARDED_BY(mutex_) = 0;
+  std::uint64_t seen_out_ CAFTAN_GUARDED_BY(mutex_) = 0;
+  std::uint64_t seen_beats_ CAFTAN_GUARDED_BY(mutex_) = 0;      // of the peer's channel
   std::optional<Liveness> liveness_ CAFTAN_GUARDED_BY(mutex_);  // there if watches_
 };
 

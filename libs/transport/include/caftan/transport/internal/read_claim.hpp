@@ -45,8 +45,6 @@ class ReadClaim {
   /// the session often, runners read a moment later, unless a thread claims the session first. Returns whether reading
   /// was deferred so. Threads: the one that has claimed.
   bool release(bool may_defer);
-  /// Ends a claim because the session ends, and leaves the channel as it is. Threads: the one that has claimed.
-  void give_up() noexcept { reading_.store(false, std::memory_order_release); }
   /// Lets runners read if no thread does.
   void end_deferral();
 
@@ -58,6 +56,14 @@ class ReadClaim {
   /// time; a new value takes effect with the next call of `arm`.
   bool wants_room() const noexcept { return wants_room_.load(std::memory_order_acquire); }
   void set_wants_room(bool wanted) noexcept { wants_room_.store(wanted, std::memory_order_release); }
+
+  /// Begins the spin of an idle runner: the channel need not report bytes until `end_spin`. Returns false if another
+  /// thread reads, or may read next without a report.
+  bool begin_spin();
+  /// Asks for the next report, unless another thread has taken over reading.
+  void end_spin();
+  /// What an idle runner sees that spins; `unable` once another thread reads.
+  Look look_as_runner() const { return reading_.load(std::memory_order_relaxed) ? Look::unable : channel_.look(); }
 
   // The thread that reads notes here what it has read; only that thread calls these four methods.
   void begin_read() noexcept { work_queued_ = false; }

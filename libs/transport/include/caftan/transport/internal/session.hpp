@@ -83,8 +83,8 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   const OpenRequests& requests() const noexcept { return requests_; }
 
   /// Sends a request that has taken `room`, which is given back when the request ends. The sink is called exactly once;
-  /// if an error is returned, it is never called, and nothing was sent. Errors: overloaded (too many requests),
-  /// limit_exceeded, peer_down.
+  /// if an error is returned, it is never called, and nothing was sent. The header says how much time is left.
+  /// Errors: overloaded (too many requests), limit_exceeded, peer_down.
   Result<CallId> request(wire::OutFrame& frame, std::uint64_t room, base::TimePoint deadline,
                          const std::shared_ptr<ReplySink>& sink);
   /// Ends the session now, as if the connection had broken.
@@ -97,11 +97,17 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
 
   bool claim() override { return !ended() && claim_.claim(); }
   int claim_fd() const noexcept override { return channel_->fd(); }
-  bool try_sleep() override { return channel_->try_sleep(); }
+  bool try_sleep() override { return !reader_.has_place() && channel_->try_sleep(); }
   void wake(bool readable) override { channel_->wake(readable); }
+  Look look() const override { return reader_.has_place() ? Look::something : channel_->look(); }
+  void stay_awake() override { channel_->stay_awake(); }
   bool read_claimed() override;
   std::weak_ptr<ClaimableSource> release(bool may_defer) override;
   void end_deferral() override { claim_.end_deferral(); }
+  bool begin_spin() override { return !ended() && claim_.begin_spin(); }
+  Look look_as_runner() const override { return claim_.look_as_runner(); }
+  void end_spin() override { claim_.end_spin(); }
+  void read_as_runner() override { on_ready(true, false); }
 
  private:
   Session(Parts parts, PeerIdentity peer, std::uint64_t connection, std::shared_ptr<Channel> channel,
@@ -111,12 +117,15 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   // Threads: the one that has the turn to read.
   enum class ReadOutcome { drained, more, ended };
   ReadOutcome read_some();
+  Result<void> read_place();
+  void read_soon();
   Result<void> handle_frames();
   Result<void> dispatch(wire::InFrame frame);
   Result<void> on_bye(const wire::InFrame& frame);
   void end(Error reason);
 
   void request_end(Error reason);
+  bool end_is_requested() noexcept;
   bool try_end();
   void on_silence(const Error& error);
   Error left() const;
@@ -137,6 +146,8 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   Error farewell_;  // the reason in the peer's bye; constant once bye_received_ is set
   base::Mutex end_mutex_;
   std::optional<Error> end_requested_ CAFTAN_GUARDED_BY(end_mutex_);  // why the session is to end
+  // Set behind end_requested_. Read and written by read-modify-write alone (see `end_is_requested`).
+  std::atomic<unsigned> end_is_requested_{0};
   std::atomic<bool> ended_{false};
 };
 

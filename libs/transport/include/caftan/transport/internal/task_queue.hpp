@@ -4,9 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <utility>
 
+#include "caftan/base/internal/fifo.hpp"
 #include "caftan/base/task.hpp"
 
 namespace caftan::transport {
@@ -21,7 +21,7 @@ class TaskQueue {
   std::uint64_t begun() const noexcept { return begun_; }
   /// Precondition: not empty.
   base::Task take() {
-    std::deque<base::Task>& from = due_.empty() ? queue_ : due_;
+    base::Fifo<base::Task>& from = due_.empty() ? queue_ : due_;
     base::Task task = std::move(from.front());
     from.pop_front();
     ++begun_;
@@ -33,8 +33,8 @@ class TaskQueue {
   }
 
  private:
-  std::deque<base::Task> due_;
-  std::deque<base::Task> queue_;
+  base::Fifo<base::Task> due_;
+  base::Fifo<base::Task> queue_;
   std::uint64_t begun_ = 0;
 };
 

@@ -49,7 +49,8 @@ class Block {
   /// Returns a block that was released; null is allowed. Threads: any.
   static void give_back(void* data) noexcept;
 
-  /// Turns the block into a shared owner, whose last copy gives the block back; it points at data().
+  /// Turns the block into a shared owner, whose last copy gives the block back; it points at data(). Allocates nothing.
+  /// Precondition: the block has memory.
   std::shared_ptr<const void> share() &&;
 
  private:
@@ -60,8 +61,9 @@ class Block {
   std::size_t size_ = 0;
 };
 
-/// Caches freed blocks by power-of-two class, 64 B and up. Blocks of 64 KiB and more are mapped (from 2 MiB on with
-/// huge pages), smaller ones come from operator new. Threads: any, all methods.
+/// Caches freed blocks by power-of-two class, 64 B and up; the one of a class that was freed last changes hands without
+/// a lock. Blocks of 64 KiB and more are mapped (from 2 MiB on with huge pages), smaller ones come from operator new.
+/// Threads: any, all methods.
 class BlockPool {
  public:
   struct Options {

@@ -5,14 +5,15 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "caftan/base/internal/fifo.hpp"
 #include "caftan/base/result.hpp"
+#include "caftan/base/reused.hpp"
 #include "caftan/wire/bytes.hpp"
 #include "caftan/wire/frame.hpp"
 #include "caftan/wire/internal/block_pool.hpp"
@@ -33,11 +34,13 @@ struct InSections {
 /// A frame as it arrived: header, sections, body, table, and its tensor segments, complete.
 struct InFrame {
   FrameHeader header;
-  Bytes payload;  ///< owns what the views show
+  Block payload;  ///< owns what the views show
   InSections sections;
   ByteView body;
   ByteView table;
-  std::vector<Block> segments;     ///< the tensors' bytes; none if `received` is an error
+  /// The tensors' bytes; none if `received` is an error.
+  base::Reused<std::vector<Block>> segments;
+  bool lent = false;               ///< the peer lent segments of it, and waits for `taken`
   Result<void> received;           ///< limit_exceeded: there was no memory for the tensors, which were skipped
   std::shared_ptr<void> manifest;  ///< the object that the caller of FrameReader made from the manifest
 };
@@ -84,8 +87,24 @@ class FrameReader {
   /// Precondition: `next` has returned Item::frame.
   InFrame take();
 
+  /// What is to be read out of the peer's memory: `to.size()` bytes at its address `from`.
+  struct Place {
+    std::uint64_t from;
+    std::span<std::byte> to;
+  };
+  /// Returns whether segments of the oldest message are to be read out of the peer's memory.
+  bool has_place() const noexcept { return !incomplete_.empty() && incomplete_.front().places_missing > 0; }
+  /// Returns the rest of the first of these segments; nothing if none is to be read, or if there is no memory for it.
+  /// Precondition: as for `room`.
+  std::optional<Place> place();
+  /// Reports that the first `bytes` bytes of that rest were read; `next` looks whether the message is whole now.
+  void took_place(std::size_t bytes);
+
   /// Gives back the memory of messages that are not whole.
-  void drop_incomplete() { incomplete_.clear(); }
+  void drop_incomplete() {
+    incomplete_.clear();
+    filled_ = 0;
+  }
   /// Returns how many frames have begun, chunks included. Threads: any.
   std::uint64_t frames() const noexcept { return frames_.load(std::memory_order_relaxed); }
 
@@ -97,12 +116,23 @@ class FrameReader {
     whole,     // frame_ is to be taken
     chunk,     // the next bytes are tensor bytes of the oldest message in incomplete_
   };
+  /// A segment that is being filled, and how many bytes of it are there.
+  struct Cursor {
+    std::size_t segment = 0;
+    std::size_t offset = 0;
+  };
   struct Incomplete {
-    // The last segment that has memory is being filled; the segments behind it have no memory yet (WI-7).
+    // Segments behind the two that are being filled have no memory yet (WI-7).
     InFrame frame;
-    ByteView sizes;             // the sizes of all segments, as they lie in the payload of the frame
-    std::size_t offset = 0;     // how many bytes of the segment that is being filled have come
-    std::uint64_t missing = 0;  // how many bytes of all segments have not come
+    ByteView sizes;   // of all segments, as they lie in the payload of the frame
+    ByteView places;  // their addresses in the peer's memory, 0 for those that come as chunks; empty if all do
+    Cursor chunked;   // what chunks fill
+    Cursor placed;    // what is read out of the peer's memory
+    std::uint64_t chunks_missing = 0;  // bytes
+    std::uint64_t places_missing = 0;  // bytes
+
+    std::uint64_t size(std::size_t segment) const noexcept;
+    std::uint64_t place(std::size_t segment) const noexcept;
   };
 
   std::span<std::byte> direct_room();
@@ -114,7 +144,11 @@ class FrameReader {
   void split_payload();
   Result<bool> find_manifest();
   Result<void> end_frame();
-  void begin_segment();
+  Incomplete* chunk_target() noexcept {
+    return filled_ < incomplete_.size() ? &incomplete_.begin()[static_cast<std::ptrdiff_t>(filled_)] : nullptr;
+  }
+  void skip_filled() noexcept;
+  void begin_segment(Incomplete& message, Cursor& at, bool is_placed);
 
   BlockPool& pool_;
   const MessageLimits limits_;
@@ -127,8 +161,10 @@ class FrameReader {
   SectionReader sections_{ByteView()};
   ByteView manifest_;
   ByteView segment_sizes_;
+  ByteView segment_places_;
   std::uint32_t chunk_left_ = 0;
-  std::deque<Incomplete> incomplete_;  // messages whose tensors have not come, the oldest first
+  base::Fifo<Incomplete> incomplete_;  // messages whose tensors have not come, the oldest first
+  std::size_t filled_ = 0;             // so many of them, at the front, lack no bytes of chunks
   bool after_bye_ = false;
   std::atomic<std::uint64_t> frames_{0};
 };

@@ -9,7 +9,8 @@
 namespace caftan::wire {
 
 /// Bytes to be gathered into one write, and the owner that keeps them alive until then. Copying shares the bytes.
-/// The bytes must not change before they are written: the code that makes a segment ensures that.
+/// The bytes must not change before they are written: the code that makes a segment ensures that. Bytes without an
+/// owner live only until the call that takes them for writing has returned, which copies them.
 struct Segment {
   const std::byte* data = nullptr;
   std::size_t size = 0;
