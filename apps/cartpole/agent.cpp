@@ -170,11 +170,14 @@ void Agent::show(const EpisodeOutcome& outcome) {
   context_.metric("worst_reward", outcome.worst_reward, curve);
   context_.metric("mean_reward", outcome.mean_reward, curve);
   context_.metric("loss", outcome.loss, curve);
-  context_.metric("env_steps", static_cast<double>(training_->env_steps()));
+  const Standing now = standing();
+  context_.metric("env_steps", static_cast<double>(now.env_steps));
+  context_.metric("training_s", now.seconds);
+  if (now.seconds > 0) context_.metric("env_steps_per_s", static_cast<double>(now.env_steps) / now.seconds);
   if (call_p50_us_ > 0) context_.metric("call_p50_us", call_p50_us_);
   // Cut, not rounded: a total whose digits the line has, as "of 195.5" has 195, is not shown a second time.
   const auto total = static_cast<std::int64_t>(training_->solved_at());
-  context_.progress(std::llround(outcome.running_reward), total, episode_line(standing()));
+  context_.progress(std::llround(outcome.running_reward), total, episode_line(now));
 }
 
 Result<void> Agent::finish() {

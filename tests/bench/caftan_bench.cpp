@@ -4,14 +4,11 @@
 //   caftan_bench shm | unix | tcp | loopback
 //   caftan_bench shm off    cluster.spin = "off": threads that wait sleep
 #include <ATen/ops/ones.h>
-#include <malloc.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <functional>
 #include <map>
 #include <memory>
@@ -43,19 +40,6 @@ Tensor echo_brief(Tensor tensor) { return tensor; }
 Tensor add_one(const Tensor& tensor) { return tensor + 1; }
 int echo_int(int value) { return value; }
 void mark() { caftan_bench_mark(); }
-
-/// Bytes that are allocated in all arenas of this process, as malloc counts them.
-std::int64_t live_bytes() {
-  const auto info = mallinfo2();
-  return static_cast<std::int64_t>(info.uordblks + info.hblkhd);
-}
-
-std::int64_t resident_bytes() {
-  std::int64_t total_pages = 0;
-  std::int64_t resident_pages = 0;
-  std::ifstream("/proc/self/statm") >> total_pages >> resident_pages;
-  return resident_pages * sysconf(_SC_PAGESIZE);
-}
 
 /// An object at the serving worker.
 class Echoer {

@@ -1,5 +1,6 @@
 #include "measure.hpp"
 
+#include <malloc.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -7,6 +8,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <fstream>
 #include <iostream>
 #include <sstream>
 #include <thread>
@@ -147,6 +149,18 @@ Line& Line::add_json(const std::string& key, const std::string& json) {
   if (!fields_.empty()) fields_ += ',';
   fields_ += '"' + key + "\":" + json;
   return *this;
+}
+
+std::int64_t live_bytes() {
+  const auto info = mallinfo2();
+  return static_cast<std::int64_t>(info.uordblks + info.hblkhd);
+}
+
+std::int64_t resident_bytes() {
+  std::int64_t total_pages = 0;
+  std::int64_t resident_pages = 0;
+  std::ifstream("/proc/self/statm") >> total_pages >> resident_pages;
+  return resident_pages * sysconf(_SC_PAGESIZE);
 }
 
 Rig::Rig(std::string side, std::vector<pid_t> peers) : side_(std::move(side)), peers_(std::move(peers)) {

@@ -68,6 +68,11 @@ class Line {
   std::string fields_;
 };
 
+/// Returns the bytes that are allocated in all arenas of this process, as malloc counts them.
+std::int64_t live_bytes();
+/// Returns the bytes of this process that are in memory.
+std::int64_t resident_bytes();
+
 /// CPU time used by all threads of this process, and of its peer processes together.
 struct CpuTimes {
   Nanoseconds own{0};

@@ -20,6 +20,7 @@
 #include "measure.hpp"
 #include "parameter_server/served_model.hpp"
 #include "peer_process.hpp"
+#include "sent_messages.hpp"
 
 namespace caftan::bench {
 namespace {
@@ -34,15 +35,6 @@ class Echoer {
  public:
   Tensor forward(Tensor tensor) { return tensor; }
 };
-
-/// Messages of all kinds that this worker has sent, which no sign of life is among.
-std::uint64_t sent_messages(Worker& worker) {
-  std::uint64_t messages = 0;
-  for (const SentFrames& sent : worker.traffic()) {
-    if (sent.kind != "ping" && sent.kind != "pong") messages += sent.frames;
-  }
-  return messages;
-}
 
 Registry make_registry() {
   Registry registry;

@@ -1,6 +1,7 @@
 #include "worker/local_network.hpp"
 
-#include <algorithm>
+#include <string_view>
+#include <unordered_set>
 
 namespace caftan {
 
@@ -18,6 +19,8 @@ Result<std::vector<LocalNetwork::State::Neighbour>> LocalNetwork::State::enter(
   // Session numbers of a pair start where no number of the self-session is.
   constexpr std::uint64_t kFirstConnection = 1000;
   std::vector<Neighbour> neighbours;
+  std::unordered_set<std::string_view> names;
+  for (const WorkerAddress& member : members) names.insert(member.name);
   const base::LockGuard lock(mutex_);
   auto& slot = members_[name];
   if (!slot.expired()) return Error(Errc::invalid_config, "a worker '" + name + "' is in this network already");
@@ -25,7 +28,7 @@ Result<std::vector<LocalNetwork::State::Neighbour>> LocalNetwork::State::enter(
   for (const auto& [other_name, weak] : members_) {
     const auto other = weak.lock();
     if (!other || other == joiner) continue;
-    if (std::ranges::find(members, other_name, &WorkerAddress::name) == members.end()) continue;
+    if (!names.contains(other_name)) continue;
     neighbours.push_back({other, kFirstConnection + next_connection_++});
   }
   return neighbours;

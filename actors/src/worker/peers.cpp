@@ -57,10 +57,7 @@ std::shared_ptr<Session> Peers::other_session_with(const Session& ended) const {
   const WorkerLife& peer = ended.peer().life;
   if (peer.id == self_) return nullptr;
   const base::LockGuard lock(mutex_);
-  for (const auto& [key, session] : sessions_) {
-    if (key.peer == peer && !session->ended()) return session;
-  }
-  return nullptr;
+  return first_session_with(sessions_, peer, [](const Session& session) { return !session.ended(); });
 }
 
 std::shared_ptr<Session> Peers::session_with(const WorkerLife& peer) const {

@@ -18,6 +18,17 @@
 
 namespace caftan::actors {
 
+/// Returns the first session with that life that `may_use` accepts, null if there is none. Looks at the sessions with
+/// that life alone: a job of n workers ends with n lives.
+template <class S, class MayUse>
+std::shared_ptr<S> first_session_with(const std::map<rpc::PeerSession, std::shared_ptr<S>>& sessions,
+                                      const WorkerLife& peer, const MayUse& may_use) {
+  for (auto at = sessions.lower_bound({peer, 0}); at != sessions.end() && at->first.peer == peer; ++at) {
+    if (may_use(*at->second)) return at->second;
+  }
+  return nullptr;
+}
+
 /// Threads: any, all methods.
 class Peers {
  public:

@@ -36,12 +36,19 @@ bool LeaveTogether::all_have_come() const {
 
 void LeaveTogether::set_life(Member& member, Incarnation life) {
   member.life = life;
-  lives_ = 0;
-  for (const Member& each : members_) lives_ = mix64(lives_ ^ each.life.value) + 1;
+  lives_.reset();
+}
+
+std::uint64_t LeaveTogether::lives() const {
+  if (lives_) return *lives_;
+  std::uint64_t hash = 0;
+  for (const Member& each : members_) hash = mix64(hash ^ each.life.value) + 1;
+  lives_ = hash;
+  return hash;
 }
 
 std::size_t LeaveTogether::rounds_of(const Member& member) const {
-  return member.lives == lives_ ? member.work.size() : 0;
+  return member.lives == lives() ? member.work.size() : 0;
 }
 
 bool LeaveTogether::is_over() const {
@@ -62,7 +69,7 @@ std::optional<std::uint64_t> LeaveTogether::due() const {
 
 LeaveReport LeaveTogether::report(std::uint64_t work) {
   Member& self = members_[self_.value];
-  const LeaveReport report{.lives = lives_, .round = own_rounds(), .work = own_rounds() == 0 ? 0 : work};
+  const LeaveReport report{.lives = lives(), .round = own_rounds(), .work = own_rounds() == 0 ? 0 : work};
   if (report.round == 0) self.work.clear();
   self.lives = report.lives;
   self.work.push_back(report.work);
@@ -144,7 +151,7 @@ void LeaveTogether::on_report(const WorkerLife& sender, const LeaveReport& repor
     member.work.assign(1, 0);
     return;
   }
-  const bool is_next = report.lives == lives_ && report.round == rounds_of(member);
+  const bool is_next = report.lives == lives() && report.round == rounds_of(member);
   if (is_next && report.round <= own_rounds()) member.work.push_back(report.work);
 }
 

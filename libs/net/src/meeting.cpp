@@ -55,6 +55,12 @@ bool Meeting::is_present(const WorkerLife& peer) const {
   return membership_.is_up(peer.id) && membership_.find(peer.id)->incarnation == peer.incarnation;
 }
 
+void Meeting::set(bool& flag, std::size_t& count, bool value) noexcept {
+  if (flag == value) return;
+  flag = value;
+  value ? ++count : --count;
+}
+
 void Meeting::learn_address(Member& member, const std::string& address) {
   if (member.has_fixed_address || address.empty() || address == member.address) return;
   member.address = address;
@@ -68,7 +74,7 @@ void Meeting::on_connected(const WorkerLife& peer, const std::string& address) {
   member.dial_pause.reset();
   member.duplicate = Error();
   if (!is_present(peer)) return;  // it has ended meanwhile
-  member.is_connected = true;
+  set(member.is_connected, connected_, true);
   if (!is_coordinator()) return;
   const auto changed = membership_.join({member.name, peer.id, peer.incarnation, member.address});
   // SE-34: a new life has an address of its own, which the coordinator sends to all members in a new view.
@@ -78,8 +84,8 @@ void Meeting::on_connected(const WorkerLife& peer, const std::string& address) {
 Meeting::Loss Meeting::on_session_end(const WorkerLife& peer) {
   if (peer.id == self_ || !membership_.on_down(peer)) return {};
   Member& member = members_[peer.id.value];
-  member.is_connected = false;
-  member.reported_ready = false;
+  set(member.is_connected, connected_, false);
+  set(member.reported_ready, reported_ready_, false);
   Loss loss{.is_last = true};
   if (!start_is_over()) {
     member.lost_at_start = true;
@@ -172,10 +178,8 @@ bool Meeting::on_refused(const Error& error) {
 // ---- the start
 
 std::optional<View> Meeting::take_view() {
-  if (!is_coordinator() || view_ == ViewState::sent || !membership_.complete()) return std::nullopt;
-  for (std::uint32_t id = 0; id < members_.size(); ++id) {
-    if (WorkerId{id} != self_ && !members_[id].is_connected) return std::nullopt;
-  }
+  if (!is_coordinator() || view_ == ViewState::sent) return std::nullopt;
+  if (!membership_.complete() || !all_others(connected_)) return std::nullopt;
   view_ = ViewState::sent;
   return membership_.view();
 }
@@ -199,13 +203,10 @@ Result<std::vector<WorkerId>> Meeting::on_view(WorkerId sender, const View& view
 
 std::optional<Meeting::ReadyReport> Meeting::take_ready_report() {
   if (start_ != Start::meeting || (is_coordinator() && view_ != ViewState::sent)) return std::nullopt;
+  if (!all_others(connected_) || (is_coordinator() && !all_others(reported_ready_))) return std::nullopt;
   ReadyReport report{.ends_start = is_coordinator()};
-  for (std::uint32_t id = 0; id < members_.size(); ++id) {
-    if (WorkerId{id} == self_) continue;
-    const Member& member = members_[id];
-    if (!member.is_connected || (is_coordinator() && !member.reported_ready)) return std::nullopt;
-    if (is_coordinator() || WorkerId{id} == kCoordinator) report.receivers.push_back(WorkerId{id});
-  }
+  if (!is_coordinator()) report.receivers.push_back(kCoordinator);
+  for (std::uint32_t id = 1; is_coordinator() && id < members_.size(); ++id) report.receivers.push_back(WorkerId{id});
   start_ = Start::reported;
   return report;
 }
@@ -214,7 +215,7 @@ Meeting::OnMet Meeting::on_met(const WorkerLife& sender) {
   // Only the coordinator knows when all members have a session with every other.
   if (!is_coordinator()) return sender.id == kCoordinator ? OnMet::end_start : OnMet::nothing;
   if (sender.id == self_ || !is_present(sender)) return OnMet::nothing;  // the message is from a life that has ended
-  members_[sender.id.value].reported_ready = true;
+  set(members_[sender.id.value].reported_ready, reported_ready_, true);
   return start_ == Start::reported || start_ == Start::over ? OnMet::answer : OnMet::look;
 }
 

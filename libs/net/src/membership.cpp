@@ -41,9 +41,9 @@ Result<Membership> Membership::make(std::vector<MemberEntry> entries, const Join
   }
   if (self.incarnation.value == 0) return invalid("worker " + quoted(self.name) + " has no incarnation");
   members[self_index].known.incarnation = self.incarnation;
-  members[self_index].joined = self.incarnation;
   if (!self.address.empty()) members[self_index].known.address = self.address;
   Membership membership(std::move(members), self_index);
+  membership.set_joined(membership.members_[self_index], self.incarnation);
   for (const Member& member : membership.members_) {
     if (membership.by_name_.at(member.known.name) == member.known.id.value) continue;
     return invalid("two workers have the same name, " + quoted(member.known.name) + ": ids " +
@@ -53,7 +53,8 @@ Result<Membership> Membership::make(std::vector<MemberEntry> entries, const Join
   return membership;
 }
 
-Membership::Membership(std::vector<Member> members, std::size_t self) : members_(std::move(members)), self_(self) {
+Membership::Membership(std::vector<Member> members, std::size_t self)
+    : members_(std::move(members)), self_(self), missing_(members_.size()) {
   for (const Member& member : members_) by_name_.emplace(member.known.name, member.known.id.value);
 }
 
@@ -112,6 +113,12 @@ void Membership::begin_life(Member& member, Incarnation incarnation) {
   member.known.incarnation = incarnation;
 }
 
+/// Precondition: not zero.
+void Membership::set_joined(Member& member, Incarnation incarnation) {
+  if (member.joined.value == 0) --missing_;
+  member.joined = incarnation;
+}
+
 Result<bool> Membership::join(const Join& member) {
   if (auto admitted = admit(member); !admitted) return admitted.error();
   Member& known = members_[member.id.value];
@@ -120,7 +127,7 @@ Result<bool> Membership::join(const Join& member) {
   const bool is_moved = known.known.address != member.address;
   begin_life(known, member.incarnation);
   known.known.address = member.address;
-  known.joined = member.incarnation;
+  set_joined(known, member.incarnation);
   if (is_new || is_moved) ++revision_;
   return is_new || is_moved;
 }
@@ -165,7 +172,7 @@ Result<std::vector<WorkerId>> Membership::apply(const View& view) {
   revision_ = view.revision;
   for (std::size_t i = 0; i < members_.size(); ++i) {
     Member& member = members_[i];
-    member.joined = view.members[i].incarnation;
+    set_joined(member, view.members[i].incarnation);
     if (!check_life(member, view.members[i].incarnation)) continue;
     if (member.known == view.members[i]) continue;
     begin_life(member, view.members[i].incarnation);

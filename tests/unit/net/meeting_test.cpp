@@ -125,6 +125,35 @@ TEST(Meeting, SE27_TheCoordinatorEndsTheStartWhenAllHaveSaidSo) {
   EXPECT_THAT(all->receivers, ElementsAre(WorkerId{1}, WorkerId{2}));
 }
 
+TEST(Meeting, SE27_ASecondSessionOrReportOfAMemberIsNotAnotherMember) {
+  Meeting coordinator = make_meeting(0);
+  connect(coordinator, 1);
+  connect(coordinator, 1);
+  EXPECT_FALSE(coordinator.take_view());
+  connect(coordinator, 2);
+  ASSERT_TRUE(coordinator.take_view());
+  coordinator.on_met({{1}, life_of(1)});
+  coordinator.on_met({{1}, life_of(1)});
+  EXPECT_FALSE(coordinator.take_ready_report());
+  EXPECT_FALSE(coordinator.on_session_end({{1}, life_of(1)}).is_last);
+  coordinator.on_met({{2}, life_of(2)});
+  EXPECT_TRUE(coordinator.take_ready_report()) << "there is another session with that life";
+}
+
+TEST(Meeting, SE27_AMemberThatIsLostHasToComeAndReportAgain) {
+  Meeting coordinator = make_meeting(0);
+  connect(coordinator, 1);
+  connect(coordinator, 2);
+  ASSERT_TRUE(coordinator.take_view());
+  for (const std::uint32_t id : {1U, 2U}) coordinator.on_met({{id}, life_of(id)});
+  EXPECT_TRUE(coordinator.on_session_end({{1}, life_of(1)}).is_last);
+  EXPECT_FALSE(coordinator.take_ready_report());
+  connect(coordinator, 1);
+  EXPECT_FALSE(coordinator.take_ready_report()) << "it has not reported since";
+  coordinator.on_met({{1}, life_of(1)});
+  EXPECT_TRUE(coordinator.take_ready_report());
+}
+
 TEST(Meeting, SE27_OnlyTheCoordinatorIsBelievedThatAllHaveMet) {
   Meeting worker = make_meeting(1);
   connect(worker, 0);

@@ -73,6 +73,10 @@ TEST(Membership, SE22_AJoinMayBeRepeated) {
   const std::uint64_t revision = coordinator.view().revision;
   EXPECT_FALSE(*coordinator.join(make_join(1, 101)));
   EXPECT_EQ(coordinator.view().revision, revision);
+  Membership incomplete = make_membership(0);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(incomplete.join(make_join(1, 101)));
+  EXPECT_FALSE(incomplete.complete());
+  EXPECT_EQ(incomplete.missing(), std::vector<std::string>{"observer1"});
 }
 
 TEST(Membership, SE23_StrangersAndDuplicatesAreRefusedWithTypedErrors) {

@@ -74,14 +74,17 @@ class LeaveTogether {
 
   bool all_have_come() const;
   void set_life(Member& member, Incarnation life);
+  /// Returns the hash of the lives of all members. It is made when it is asked for: in a job of n members n lives come
+  /// before anything depends on it.
+  std::uint64_t lives() const;
   /// Returns how many rounds the member has reported for the present lives of all members.
   std::size_t rounds_of(const Member& member) const;
   std::size_t own_rounds() const { return rounds_of(members_[self_.value]); }
   bool is_over() const;
 
   WorkerId self_;
-  std::vector<Member> members_;  // the index is the id
-  std::uint64_t lives_ = 0;      // of all members together
+  std::vector<Member> members_;                 // the index is the id
+  mutable std::optional<std::uint64_t> lives_;  // null after a life has changed
   bool is_called_ = false;
   std::optional<Error> stopped_;
 };

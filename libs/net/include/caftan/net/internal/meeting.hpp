@@ -154,13 +154,18 @@ class Meeting {
   bool is_decided() const noexcept { return start_ == Start::over || start_ == Start::failed; }
   bool may_dial(const Member& member, base::TimePoint now) const;
   bool is_present(const WorkerLife& peer) const;
+  bool all_others(std::size_t count) const noexcept { return count + 1 == members_.size(); }
+  /// Changes `flag`, and the number of members that have it.
+  static void set(bool& flag, std::size_t& count, bool value) noexcept;
   static void learn_address(Member& member, const std::string& address);
   Error why_late(std::span<const std::string> siblings) const;
 
   Membership membership_;
   Options options_;
   WorkerId self_;
-  std::vector<Member> members_;  // the index is the id
+  std::vector<Member> members_;     // the index is the id
+  std::size_t connected_ = 0;       // members with is_connected: in a large job one after the other comes
+  std::size_t reported_ready_ = 0;  // members with reported_ready
   bool is_leaving_ = false;
   Start start_ = Start::meeting;
   Error failure_;  // why the start has failed, if it has

@@ -81,7 +81,7 @@ class Membership {
   Result<bool> join(const Join& member);
 
   /// Returns whether all members have joined.
-  bool complete() const { return missing().empty(); }
+  bool complete() const noexcept { return missing_ == 0; }
   /// Returns the names of the members that have not joined, in order of their ids.
   std::vector<std::string> missing() const;
   /// Returns the view to send. Precondition: complete().
@@ -121,10 +121,12 @@ class Membership {
   Result<void> check_life(const Member& member, Incarnation incarnation) const;
   Result<void> check_view(const View& view) const;
   static void begin_life(Member& member, Incarnation incarnation);
+  void set_joined(Member& member, Incarnation incarnation);
 
   std::vector<Member> members_;  ///< the index is the id
   std::map<std::string, std::size_t, std::less<>> by_name_;
   std::size_t self_;
+  std::size_t missing_ = 0;  ///< members that have not joined
   std::uint64_t revision_ = 0;
 };
 
