@@ -118,6 +118,18 @@ TEST(AdmissionWindow, SE13_ClosingEndsEveryWaiterWithTheReason) {
   EXPECT_EQ(served.order, std::vector<int>{1});
 }
 
+TEST(AdmissionWindow, SE13_NothingIsAdmittedOnceItIsClosedAlsoWithoutAWaiter) {
+  AdmissionWindow window(100);
+  EXPECT_TRUE(window.try_acquire(10));
+  window.close(Error(Errc::peer_down, "gone"));
+  const auto refused = window.try_acquire(10);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), Errc::peer_down);
+  window.release(10);
+  EXPECT_EQ(window.outstanding(), 0U);
+  EXPECT_FALSE(window.try_acquire(10));
+}
+
 TEST(AdmissionWindow, SE13_TheEndOfTheWindowEndsWaiters) {
   Served served;
   {
