@@ -114,10 +114,12 @@ TEST(SavedState, OP1_ATensorThatBelongsToNoParameterIsRefused) {
   Model model(SGD{});
   wire::Bytes state = model.optimizer.save().value();
   // The head of the saved state ends with a table of no tensors, behind which no segments stand.
-  const wire::Bytes no_tensors = wire::encode(tensor::encode_tensors({}).value().table).value();
+  const wire::Bytes empty_table = tensor::encode_tensors({}).value().table;
+  const wire::Bytes no_tensors = wire::encode(empty_table).value();
   const auto one = tensor::encode_tensors(Tensors{at::ones({4})}).value();
   state.resize(state.size() - no_tensors.size());
-  wire::append(state, wire::encode(one.table).value());
+  const wire::Bytes& table = one.table;
+  wire::append(state, wire::encode(table).value());
   constexpr std::size_t kMagicAndVersion = 12;
   const std::uint64_t head = state.size() - kMagicAndVersion - sizeof head;
   std::memcpy(state.data() + kMagicAndVersion, &head, sizeof head);
