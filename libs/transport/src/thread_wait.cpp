@@ -2,7 +2,6 @@
 
 #include <linux/futex.h>
 #include <poll.h>
-#include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 
@@ -15,8 +14,6 @@
 namespace caftan::transport {
 
 namespace {
-
-constexpr unsigned kTurnsPerYield = 8;
 
 /// Returns the event descriptor by which a notification wakes this thread while it sleeps in poll.
 int thread_event_fd() {
@@ -54,19 +51,6 @@ ThreadState::Sources ThreadState::begin_spin() {
     if (spun[i] && !spun[i]->begin_spin()) spun[i] = nullptr;
   }
   return spun;
-}
-
-void pause_in_spin() noexcept {
-  static thread_local constinit unsigned turns = 0;
-  if (++turns % kTurnsPerYield == 0) {
-    ::sched_yield();
-    return;
-  }
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
 }
 
 ThreadedExecutor::ThreadWait::ThreadWait(ThreadedExecutor& executor)

@@ -46,9 +46,14 @@ struct ThreadState {
   bool has_sources_ = false;
 };
 
-/// Passes the time between two turns of a spin. Each kTurnsPerYield-th of them gives the core away: if the peer waits
-/// for this core, it runs now, and what this thread waits for comes all the same (SP-10).
-void pause_in_spin() noexcept;
+/// Lets the other thread of the core run for a moment, and the memory bus rest, between two turns of a spin.
+inline void pause_in_spin() noexcept {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
 
 inline ThreadState& thread_state() {
   static thread_local ThreadState state;

@@ -1,6 +1,5 @@
 // Threads that wait without sleep: what begins and what ends it, and that it ends. Counted in looks and spins.
 #include <gtest/gtest.h>
-#include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -202,42 +201,6 @@ TEST(Spin, SP3_ASourceThatCannotBeLookedAtIsSleptOnAtOnce) {
   wait_until_asleep(executor, source);
   EXPECT_EQ(executor.spins().spins, 0U);
   EXPECT_EQ(source.awake, 0);
-}
-
-/// Leaves the calling thread the first of its cores.
-void stay_on_one_core() {
-  cpu_set_t cores;
-  ASSERT_EQ(::sched_getaffinity(0, sizeof cores, &cores), 0);
-  int first = 0;
-  while (!CPU_ISSET(first, &cores)) ++first;
-  CPU_ZERO(&cores);
-  CPU_SET(first, &cores);
-  ASSERT_EQ(::sched_setaffinity(0, sizeof cores, &cores), 0);
-}
-
-TEST(Spin, SP10_WhoWaitsForTheSameCoreRunsDuringTheSpin) {
-  ThreadedExecutor executor({.runners = 1, .spin = kEndless});
-  Source source;
-  base::WaitPoint* waiting = nullptr;
-  std::atomic<bool> spins{false};
-  std::thread other([&] {
-    stay_on_one_core();
-    spins.wait(false);
-    waiting->notify();
-  });
-  source.on_look = [&](int look) {
-    if (look == 4) {
-      spins = true;
-      spins.notify_one();
-    }
-    return Look::nothing;
-  };
-  EXPECT_TRUE(wait(executor, source, base::kNever, [&](base::WaitPoint& point) {
-    waiting = &point;
-    stay_on_one_core();
-  }));
-  other.join();
-  EXPECT_LT(source.looks, 20'000) << "it has had the core for a whole slice of time";
 }
 
 /// An executor of one runner that spins on a source when it is idle.
