@@ -182,7 +182,7 @@ TEST(LocalSession, T12_WorkersOfOneExecutorShareWhatTheyKeepForTensorsAndTheLast
 
 TEST(LocalSession, T12_WhatASessionReceivesComesFromTheCacheOfTheExecutor) {
   testing::Cluster cluster(1, {"a", "b"}, &make_registry);
-  EXPECT_EQ(cluster.executor().pool().cached_bytes(), 0U);
+  EXPECT_LT(cluster.executor().pool().cached_bytes(), 4096U);  // only payloads of small frames
   EXPECT_EQ(cluster[0].rpc_sync<&count>("b", at::ones({1 << 18})), 1 << 18);
   cluster.run_until_idle();
   EXPECT_GE(cluster.executor().pool().cached_bytes(), std::size_t{1} << 20);

@@ -20,7 +20,7 @@ class RunAddressesTest : public ::testing::Test {
     plan.workers[0].name = "agent";
     addresses_.emplace(RunAddresses::make(app::Application(), plan).value());
     const std::string address = addresses_->addresses_for(plan, WorkerId{0}, {}).front().address;
-    folder_ = std::filesystem::path(address.substr(std::string("unix:").size())).parent_path();
+    folder_ = std::filesystem::path(address.substr(address.find(':') + 1)).parent_path();
     std::filesystem::create_directory(in_the_way());
     addresses_->remove_sockets();
   }
