@@ -62,15 +62,15 @@ std::vector<std::string> long_run(const std::string& on_loss) {
           "roles.observer.replicas=3",
           "output.progress=plain",
           "output.every=100ms",
-          kAgent + "episodes=40",
-          kAgent + "steps_per_call=500",
+          kAgent + "episodes=60",
+          kAgent + "batch.max_wait=1ms",
           "roles.observer.on_loss=" + on_loss};
 }
 
 pid_t kill_an_observer(Command& command) {
   EXPECT_TRUE(command.wait_for_line("  observer-1")) << command.err();
   EXPECT_TRUE(command.wait_for_line("  observer-2")) << command.err();
-  EXPECT_TRUE(command.wait_for_line("agent  episode")) << command.err() << command.out();
+  EXPECT_TRUE(command.wait_for_line("0:0")) << command.err() << command.out();
   const pid_t pid = command.worker("observer-1");
   EXPECT_GT(pid, 0);
   ::kill(pid, SIGKILL);
@@ -93,7 +93,7 @@ TEST(CartPoleBatch, TheOthersPlayOnWithoutALostObserver) {
   kill_an_observer(command);
   EXPECT_EQ(command.wait(), 0) << command.err();
   EXPECT_TRUE(command.nothing_is_left(0ms));
-  EXPECT_THAT(command.out(), HasSubstr("played: 40 episodes with 2 observers"));
+  EXPECT_THAT(command.out(), HasSubstr("played: 60 episodes with 2 observers"));
   EXPECT_THAT(command.err(), HasSubstr("lost: observer-1 was killed by signal 9"));
 }
 
