@@ -2,15 +2,19 @@
 #include "batch_parameter_server/register.hpp"
 #include "caftan/caftan.hpp"
 #include "cartpole/register.hpp"
+#include "cartpole_batch/register.hpp"
 #include "new_project/new_project.hpp"
 #include "parameter_server/register.hpp"
+#include "rl_bench/register.hpp"
 #include "rnn_lm/register.hpp"
 
 int main(int argc, char** argv) {
   caftan::Program program("caftan");
   caftan::batch_parameter_server::register_batch_parameter_server(program);
   caftan::cartpole::register_cartpole(program);
+  caftan::cartpole_batch::register_cartpole_batch(program);
   caftan::parameter_server::register_parameter_server(program);
+  caftan::rl_bench::register_rl_bench(program);
   caftan::rnn_lm::register_rnn_lm(program);
   program.command(caftan::new_project::kUsage, caftan::new_project::run_command);
   return program.main(argc, argv);

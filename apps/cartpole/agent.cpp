@@ -7,8 +7,8 @@
 
 #include "caftan/caftan.hpp"
 #include "caftan/rl/environment.hpp"
+#include "cartpole_learning/environment.hpp"
 #include "goal.hpp"
-#include "local.hpp"
 #include "observer.hpp"
 
 namespace caftan::cartpole {

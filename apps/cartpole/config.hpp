@@ -1,9 +1,12 @@
-/// The settings of the two CartPole role types, as [roles.NAME.config] of an application file gives them. Each struct
-/// is declared once, in `settings`: parsing, ranges, `caftan help` and docs/configuration.md come from there.
+/// The settings of CartPole's agent, as [roles.NAME.config] of an application file gives them; those of its observers
+/// are ObserverConfig. Each struct is declared once, in `settings`: parsing, ranges, `caftan help` and
+/// docs/configuration.md come from there.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+
+#include "cartpole_learning/observer_config.hpp"
 
 namespace caftan::cartpole {
 
@@ -44,21 +47,6 @@ struct AgentConfig {
         .default_text("the environment's threshold");
     s("max_episodes", c.max_episodes, "not solved by then = failure (exit 1)").at_least(1);
     s("evaluate", c.evaluate, "greedy episodes after solving, in the first observer's environment").at_least(0);
-  }
-};
-
-/// What the role type "cartpole.observer" reads.
-struct ObserverConfig {
-  enum class Environment { cartpole_v0, cartpole_v1 };
-  enum class Seeding { per_worker, same };
-
-  Environment environment = Environment::cartpole_v1;
-  Seeding seeding = Seeding::per_worker;
-
-  static void settings(auto& s, ObserverConfig& c) {
-    s("environment", c.environment, "what the observer steps").one_of({{"CartPole-v0"}, {"CartPole-v1"}});
-    s("seeding", c.seeding, "where episodes start")
-        .one_of({{"per_worker"}, {"same", "all observers play the same episodes"}});
   }
 };
 

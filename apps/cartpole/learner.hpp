@@ -3,12 +3,13 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
-#include "adam.hpp"
 #include "caftan/base/result.hpp"
 #include "caftan/rl/returns.hpp"
-#include "episode.hpp"
-#include "policy.hpp"
+#include "cartpole_learning/episode.hpp"
+#include "cartpole_learning/policy.hpp"
+#include "cartpole_learning/policy_gradient.hpp"
 
 namespace caftan::cartpole {
 
@@ -47,13 +48,10 @@ class Learner {
   double running_reward() const noexcept { return running_reward_; }
 
  private:
-  Result<std::int64_t> count_steps(std::span<const EpisodeRecord> episodes) const;
   std::vector<double> normalized_returns(std::span<const EpisodeRecord> episodes) const;
-  double take_step(std::span<const EpisodeRecord> episodes, std::int64_t steps);
 
-  Policy& policy_;
   LearnerOptions options_;
-  Adam optimizer_;
+  PolicyGradient gradient_;
   double running_reward_ = 0;
 };
 

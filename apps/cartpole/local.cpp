@@ -37,14 +37,6 @@ Result<EpisodeOutcome> play_episode(Training& training, const Environments& envi
 
 }  // namespace
 
-std::string environment_id(const ObserverConfig& config) {
-  return config.environment == ObserverConfig::Environment::cartpole_v0 ? "CartPole-v0" : "CartPole-v1";
-}
-
-std::uint64_t episode_seed(std::uint64_t environment_seed, std::int64_t episode) {
-  return rl::derive_seed({environment_seed, static_cast<std::uint64_t>(episode)});
-}
-
 Result<LocalReport> train_locally(const LocalOptions& options) {
   auto environments = make_environments(options);
   if (!environments) return environments.error();

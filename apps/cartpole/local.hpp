@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "caftan/base/result.hpp"
+#include "cartpole_learning/environment.hpp"
 #include "config.hpp"
 #include "learner.hpp"
 
@@ -31,13 +32,6 @@ struct LocalReport {
   std::vector<double> evaluation;  ///< rewards of the greedy episodes; empty if not solved
   std::string fingerprint;
 };
-
-/// Returns the id of an observer's environment, as `rl::make_environment` takes it.
-std::string environment_id(const ObserverConfig& config);
-
-/// Returns the seed from which an observer's environment starts in an episode.
-/// @param environment_seed  the observer's own seed, or a seed that all observers share
-std::uint64_t episode_seed(std::uint64_t environment_seed, std::int64_t episode);
 
 /// Trains until solved or `agent.max_episodes`; not solved is no error here. `agent.protocol` makes no difference.
 /// Errors: invalid_config (no observer, or fewer steps an episode than observers).

@@ -6,7 +6,7 @@
 
 #include "agent.hpp"
 #include "caftan/caftan.hpp"
-#include "local.hpp"
+#include "cartpole_learning/environment.hpp"
 
 namespace caftan::cartpole {
 namespace {

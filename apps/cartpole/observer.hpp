@@ -10,8 +10,8 @@
 #include "caftan/base/result.hpp"
 #include "caftan/rl/environment.hpp"
 #include "caftan/rpc/rref.hpp"
+#include "cartpole_learning/episode.hpp"
 #include "config.hpp"
-#include "episode.hpp"
 #include "messages.hpp"
 
 namespace caftan {

@@ -1,26 +1,11 @@
 #include "progress_text.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 #include "caftan/base/settings_io.hpp"
 
 namespace caftan::cartpole {
-namespace {
-
-std::string rate(std::int64_t count, double seconds) {
-  return format_fixed(seconds > 0 ? static_cast<double>(count) / seconds / 1000 : 0, 1) + " k";
-}
-
-}  // namespace
-
-std::string with_commas(std::int64_t number) {
-  std::string text = std::to_string(number);
-  const std::size_t first = number < 0 ? 1 : 0;
-  for (std::size_t end = text.size(); end > first + 3;) text.insert(end -= 3, 1, ',');
-  return text;
-}
 
 std::string episode_line(const Standing& standing) {
   std::string line =
@@ -45,20 +30,11 @@ std::string exhausted_text(const Standing& standing) {
          format_digits(standing.solved_at);
 }
 
-std::string diverged_text(double loss, double learning_rate) {
-  return "the loss is " + format_digits(std::abs(loss)) + ", the training has diverged; its learning rate was " +
-         format_digits(learning_rate) + ": start anew with a lower learning_rate";
-}
-
 std::string evaluation_line(std::span<const double> rewards) {
   const double sum = std::accumulate(rewards.begin(), rewards.end(), 0.0);
   return "greedy evaluation: " + with_commas(static_cast<std::int64_t>(rewards.size())) + " episodes, mean " +
          format_fixed(sum / static_cast<double>(rewards.size()), 1) + ", min " +
          format_digits(*std::min_element(rewards.begin(), rewards.end()));
-}
-
-std::string fingerprint_line(const std::string& fingerprint, bool deterministic) {
-  return "fingerprint " + fingerprint + (deterministic ? "" : " (deterministic = false: may differ from run to run)");
 }
 
 }  // namespace caftan::cartpole

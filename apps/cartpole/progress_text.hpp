@@ -6,6 +6,8 @@
 #include <span>
 #include <string>
 
+#include "cartpole_learning/report_text.hpp"
+
 namespace caftan::cartpole {
 
 /// Where a training stands.
@@ -21,9 +23,6 @@ struct Standing {
   std::size_t observers = 1;
 };
 
-/// Returns a number with commas between thousands: "71,204".
-std::string with_commas(std::int64_t number);
-
 /// Returns "episode 190  running reward 300.2 of 475  34,120 steps, 21.4 k steps/s, 42.9 k calls/s, p50 19 us"; with
 /// several observers "running reward 300.2 of 475 (worst of 4 observers)".
 std::string episode_line(const Standing& standing);
@@ -34,14 +33,7 @@ std::string solved_line(const Standing& standing);
 /// Returns why the training failed. The text does not have the word "solved", for which scripts search.
 std::string exhausted_text(const Standing& standing);
 
-/// Returns why a training whose loss is not finite ends, with the learning rate to lower.
-std::string diverged_text(double loss, double learning_rate);
-
 /// Returns "greedy evaluation: 100 episodes, mean 500.0, min 500". Precondition: not empty.
 std::string evaluation_line(std::span<const double> rewards);
-
-/// Returns "fingerprint sha256:...". For a run that is not deterministic the line also says that another run may give
-/// another fingerprint.
-std::string fingerprint_line(const std::string& fingerprint, bool deterministic);
 
 }  // namespace caftan::cartpole

@@ -10,11 +10,11 @@
 
 #include "caftan/base/result.hpp"
 #include "caftan/rl/random.hpp"
+#include "cartpole_learning/episode.hpp"
+#include "cartpole_learning/policy.hpp"
 #include "config.hpp"
-#include "episode.hpp"
 #include "fingerprint/fingerprint.hpp"
 #include "learner.hpp"
-#include "policy.hpp"
 
 namespace caftan::cartpole {
 

@@ -42,6 +42,9 @@ RUN = {
     "./counting help driver": (CONSUMER, {"help driver": "help driver"}),
     "./caftan sweep configs/cartpole.toml run.seed=1..10 roles.agent.config.gamma=0.99,0.999 --jobs 2":
         ("tests/process/sweep_test.cpp", {"sweep": '"sweep"', "run.seed=": "run.seed=", "--jobs": "--jobs"}),
+    "./caftan sweep configs/rl_bench.toml roles.observer.replicas=8,18 --out worlds":
+        ("tests/process/rl_bench_test.cpp", {"sweep": '"sweep"', "replicas=": "roles.observer.replicas=", "--out": "--out"}),
+    "./caftan rl_report worlds": ("tests/process/rl_bench_test.cpp", {"rl_report": '"rl_report"', "worlds": '"worlds"'}),
     "caftan sweep FILE KEY=VALUES ... [--jobs N] [--out DIR] [--metric NAME]":
         ("tests/process/sweep_test.cpp", {"sweep": '"sweep"', "--jobs": "--jobs", "--out": "--out"}),
     "caftan new NAME [--from counting|calls|training|agent|reinforce] [--into DIR]":

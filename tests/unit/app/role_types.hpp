@@ -4,8 +4,10 @@
 #include "batch_parameter_server/config.hpp"
 #include "caftan/app/internal/load.hpp"
 #include "cartpole/config.hpp"
+#include "cartpole_batch/config.hpp"
 #include "image_training/config.hpp"
 #include "parameter_server/config.hpp"
+#include "rl_bench/config.hpp"
 #include "rnn_lm/config.hpp"
 
 namespace caftan::app::testing {
@@ -46,9 +48,42 @@ inline RoleTypes make_cartpole_types() {
   return types;
 }
 
+/// Adds the types of the applications whose agents answer in batches.
+inline void add_batching_types(RoleTypes& types) {
+  RoleType batching{.name = "cartpole_batch.agent",
+                    .doc = "Learns CartPole from observers whose requests for actions it answers in batches"};
+  batching.config = SettingsDeclaration::of<cartpole_batch::AgentConfig>();
+  batching.uses = {{.name = "observers", .role_type = "cartpole_batch.observer", .min = 1, .max = RoleUse::kAnyNumber}};
+  batching.drives = true;
+  RoleType stepping{.name = "cartpole_batch.observer",
+                    .doc = "Steps one environment, a fixed number of steps a call, and asks the agent for actions"};
+  stepping.config = SettingsDeclaration::of<cartpole::ObserverConfig>();
+  types.add(std::move(batching)).value();
+  types.add(std::move(stepping)).value();
+  RoleType coordinator{.name = "rl_bench.coordinator",
+                       .doc =
+                           "Measures calls between an agent and observers, as PyTorch's benchmark of RPC for "
+                           "reinforcement learning does"};
+  coordinator.config = SettingsDeclaration::of<rl_bench::CoordinatorConfig>();
+  coordinator.uses = {{.name = "agent", .role_type = "rl_bench.agent"},
+                      {.name = "observers", .role_type = "rl_bench.observer", .min = 1, .max = RoleUse::kAnyNumber}};
+  coordinator.drives = true;
+  RoleType measured{
+      .name = "rl_bench.agent",
+      .doc = "Chooses actions on random states, in batches or one by one, and measures how long that takes"};
+  measured.config = SettingsDeclaration::of<rl_bench::AgentConfig>();
+  measured.uses = {{.name = "observers", .role_type = "rl_bench.observer", .min = 1, .max = RoleUse::kAnyNumber}};
+  RoleType asking{.name = "rl_bench.observer",
+                  .doc = "Sends random states to the agent and measures how long its replies take"};
+  types.add(std::move(coordinator)).value();
+  types.add(std::move(measured)).value();
+  types.add(std::move(asking)).value();
+}
+
 /// Returns the types of all built-in applications as the command registers them.
 inline RoleTypes make_shipped_types() {
   RoleTypes types = make_cartpole_types();
+  add_batching_types(types);
   RoleType averaging{.name = "batch_parameter_server.server",
                      .doc = "Owns a model and makes each step of it from one gradient of each trainer"};
   averaging.config = SettingsDeclaration::of<batch_parameter_server::ServerConfig>();

@@ -1,5 +1,5 @@
 // What an evaluation asks of its environment.
-#include "cartpole/episode.hpp"
+#include "cartpole_learning/episode.hpp"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 #include <ATen/ops/linspace.h>
 #include <gtest/gtest.h>
 
-#include "cartpole/episode.hpp"
+#include "cartpole_learning/episode.hpp"
 #include "payload.hpp"
 
 namespace caftan::cartpole::messages_test {

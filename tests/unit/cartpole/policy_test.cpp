@@ -1,4 +1,4 @@
-#include "cartpole/policy.hpp"
+#include "cartpole_learning/policy.hpp"
 
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>

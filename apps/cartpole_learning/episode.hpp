@@ -11,7 +11,7 @@
 #include "caftan/rl/environment.hpp"
 #include "caftan/rl/random.hpp"
 #include "caftan/rl/trajectory.hpp"
-#include "policy.hpp"
+#include "cartpole_learning/policy.hpp"
 
 namespace caftan::cartpole {
 

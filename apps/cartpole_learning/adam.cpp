@@ -1,4 +1,4 @@
-#include "adam.hpp"
+#include "cartpole_learning/adam.hpp"
 
 #include <cmath>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "policy.hpp"
+#include "cartpole_learning/policy.hpp"
 
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/empty.h>

@@ -1,4 +1,4 @@
-#include "episode.hpp"
+#include "cartpole_learning/episode.hpp"
 
 #include <algorithm>
 

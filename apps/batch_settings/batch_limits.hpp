@@ -1,0 +1,23 @@
+/// What follows from the keys batch.* and from the number of observers.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "batch_settings/batch_config.hpp"
+#include "caftan/app/role_type.hpp"
+#include "caftan/rpc/batch.hpp"
+
+namespace caftan::batch_settings {
+
+/// Returns how many observers the role at `place` uses as "observers".
+std::size_t observers_at(const app::RolePlace& place);
+
+/// Returns the limits of the role's batched method.
+BatchLimits limits_of(const BatchConfig& config, std::size_t observers);
+
+/// Finds a max_size that so few observers never reach, each of which has one request at a time: then every batch takes
+/// max_wait.
+std::vector<app::MissingRequirement> find_missing(const BatchConfig& config, std::size_t observers);
+
+}  // namespace caftan::batch_settings
