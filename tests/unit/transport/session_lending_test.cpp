@@ -166,6 +166,19 @@ TEST_P(Lending, BU7_ARunnerGoesOnWithOtherTasksBetweenTheParts) {
   EXPECT_EQ(calls(), std::vector<std::uint64_t>{1});
 }
 
+TEST_P(Lending, BU7_SP6_AThreadThatSpinsFindsWhatIsLeftToRead) {
+  Memory large(4 << 20, 1);
+  std::size_t found = 0;
+  taker_channel_->find = [&](std::uint64_t from) {
+    found += taker_->session->look() == Look::something ? 1 : 0;
+    return LendingChannel::find_here(from);
+  };
+  ASSERT_TRUE(send(1, {large.segment()}));
+  run_all();
+  EXPECT_EQ(found, 8U) << "no bytes of the channel say that there is more to read";
+  EXPECT_EQ(taker_->session->look(), Look::unable);
+}
+
 TEST_P(Lending, BU6_WhatWasSentIsCountedAsWithoutLending) {
   const auto traffic = [this](bool lending) {
     lender_channel_->is_lending = lending;
