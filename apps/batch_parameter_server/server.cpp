@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "caftan/app/seeds.hpp"
+#include "caftan/base/peer_loss.hpp"
 #include "caftan/base/settings_io.hpp"
 #include "caftan/caftan.hpp"
 #include "image_training/model_checkpoint.hpp"
@@ -15,10 +16,6 @@
 
 namespace caftan::batch_parameter_server {
 namespace {
-
-bool is_loss_of_peer(const Error& error) {
-  return error.code() == Errc::peer_down || error.code() == Errc::peer_unreachable;
-}
 
 Error not_begun() { return {Errc::bad_arguments, "the server has not begun to train"}; }
 

@@ -125,9 +125,7 @@ Result<EpisodeOutcome> Training::end_episode() {
 
 std::string Training::fingerprint() const {
   Fingerprint whole(*history_);
-  for (const at::Tensor& parameter : policy_->parameters()) {
-    whole.add(std::span(parameter.const_data_ptr<float>(), static_cast<std::size_t>(parameter.numel())));
-  }
+  add_parameters(*policy_, whole);
   return whole.text();
 }
 

@@ -6,18 +6,12 @@
 #include <utility>
 
 #include "batch_settings/batch_limits.hpp"
+#include "caftan/base/peer_loss.hpp"
 #include "caftan/caftan.hpp"
 #include "cartpole_batch/observer.hpp"
 #include "cartpole_learning/report_text.hpp"
 
 namespace caftan::cartpole_batch {
-namespace {
-
-bool is_loss_of_peer(const Error& error) {
-  return error.code() == Errc::peer_down || error.code() == Errc::peer_unreachable;
-}
-
-}  // namespace
 
 std::vector<app::MissingRequirement> Agent::requirements(const Config& config, const app::RolePlace& place) {
   return batch_settings::find_missing(config.batch, batch_settings::observers_at(place));

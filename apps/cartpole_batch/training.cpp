@@ -1,6 +1,5 @@
 #include "cartpole_batch/training.hpp"
 
-#include <span>
 #include <utility>
 
 namespace caftan::cartpole_batch {
@@ -108,9 +107,7 @@ Result<Outcome> Training::end_episode(const std::vector<std::optional<Play>>& pl
 
 std::string Training::fingerprint() const {
   Fingerprint whole(*history_);
-  for (const at::Tensor& parameter : policy_->parameters()) {
-    whole.add(std::span(parameter.const_data_ptr<float>(), static_cast<std::size_t>(parameter.numel())));
-  }
+  cartpole::add_parameters(*policy_, whole);
   return whole.text();
 }
 

@@ -109,4 +109,10 @@ Result<void> Policy::load(const at::Tensor& snapshot) {
   return {};
 }
 
+void add_parameters(const Policy& policy, Fingerprint& to) {
+  for (const at::Tensor& parameter : policy.parameters()) {
+    to.add(std::span(parameter.const_data_ptr<float>(), static_cast<std::size_t>(parameter.numel())));
+  }
+}
+
 }  // namespace caftan::cartpole

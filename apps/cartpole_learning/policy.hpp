@@ -13,6 +13,7 @@
 
 #include "caftan/base/result.hpp"
 #include "caftan/rl/random.hpp"
+#include "fingerprint/fingerprint.hpp"
 
 namespace caftan::cartpole {
 
@@ -71,5 +72,8 @@ class Policy {
   std::uint64_t keep_below_;  ///< a unit is kept if its 32 random bits are below this
   std::vector<at::Tensor> parameters_;
 };
+
+/// Adds the policy's parameters, bit for bit.
+void add_parameters(const Policy& policy, Fingerprint& to);
 
 }  // namespace caftan::cartpole

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "caftan/app/seeds.hpp"
+#include "caftan/base/peer_loss.hpp"
 #include "caftan/base/settings_io.hpp"
 #include "caftan/caftan.hpp"
 #include "image_training/report_text.hpp"
@@ -17,10 +18,6 @@ namespace caftan::parameter_server {
 namespace {
 
 constexpr const char* kStepLog = "steps.log";
-
-bool is_loss_of_peer(const Error& error) {
-  return error.code() == Errc::peer_down || error.code() == Errc::peer_unreachable;
-}
 
 }  // namespace
 
