@@ -1,4 +1,4 @@
-/// Tells errors of calls to a worker that is gone from those of a worker that is there.
+/// Distinguishes errors of calls to a worker that is gone from those of a worker that is there.
 #pragma once
 
 #include "caftan/base/error.hpp"
