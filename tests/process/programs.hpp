@@ -8,6 +8,7 @@ namespace caftan::test {
 inline const std::string kCaftan = CAFTAN_COMMAND;
 inline const std::string kCounting = CAFTAN_COUNTING;
 inline const std::string kTicking = CAFTAN_TICKING;
+inline const std::string kRefusing = CAFTAN_REFUSING;  ///< runs its arguments where no process reads another's memory
 inline const std::string kConfigs = CAFTAN_CONFIGS;
 
 inline constexpr const char* kCountingFile =

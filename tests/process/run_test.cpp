@@ -171,8 +171,27 @@ TEST(Run, DP8_WithoutMemoryToShareWorkersTalkOverSocketsAndTheirLogsSayWhy) {
       run_to_end(folder, kCounting, {"run", "counting.toml", "cluster.channel=shm", "limits.shared_memory=64KiB"});
   EXPECT_EQ(run.code, 0) << run.err;
   EXPECT_THAT(folder.read("runs/latest/log/driver.log"),
-              AllOf(HasSubstr("over unix"), HasSubstr("not over shm with counter"),
-                    HasSubstr(": limits.shared_memory has no room for more rings")));
+              AllOf(HasSubstr("over unix"), HasSubstr("channel to counter"),
+                    HasSubstr(": not over shm: limits.shared_memory has no room for more rings")));
+}
+
+TEST(Run, BU1_WhereTheKernelLetsNoMemoryBeReadTensorsGoThroughTheRingsAndAllOutputSaysWhy) {
+  const Folder folder;
+  const std::vector<std::string> words{"run", kConfigs + "/cartpole.test.toml", "cluster.channel=shm"};
+  const Finished lent = run_to_end(folder, kCaftan, words);
+  const std::string frames = frames_sent(folder);
+  std::vector<std::string> refused{kCaftan};
+  refused.insert(refused.end(), words.begin(), words.end());
+  const Finished run = run_to_end(folder, kRefusing, refused);
+  ASSERT_EQ(lent.code, 0) << lent.err;
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_EQ(placeless(run.out), placeless(lent.out));
+  EXPECT_EQ(frames_sent(folder), frames);
+  const std::string why = "large tensors go through the rings: process_vm_readv: Operation not permitted";
+  EXPECT_THAT(lent.err, Not(HasSubstr("large tensors")));
+  EXPECT_THAT(run.err, HasSubstr("channel shm (" + why));
+  refused[1] = "plan";
+  EXPECT_THAT(run_to_end(folder, kRefusing, refused).out, HasSubstr("\nchannel here: shm, " + why));
 }
 
 TEST(Run, T8_EachRoleOfOneProcessMayWaitHoweverManyThereAre) {

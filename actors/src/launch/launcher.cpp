@@ -152,9 +152,10 @@ void Launch::show_heading() {
   const std::string meeting = app::meeting_place(application);
   if (!meeting.empty()) text += "meeting at " + meeting + ", ";
   text += "channel " + std::string(addresses_.channel());
-  if (!addresses_.why_not().empty()) text += " (" + addresses_.why_not() + ")";
+  const std::string about = about_channel(application, options_.plan);
+  if (!about.empty()) text += " (" + about + ")";
   const std::string spin = spin_of_run(application, options_.plan, planned(options_.workers.front().value).host).text;
-  if (!spin.empty() && addresses_.why_not().empty()) text += ", spin " + spin;
+  if (!spin.empty() && addresses_.channel() == std::string_view("shm")) text += ", spin " + spin;
   view_.note(text + ", in " + record_.directory().path().string());
 }
 

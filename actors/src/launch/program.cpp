@@ -145,11 +145,14 @@ int run_application(const CommandLine& line, const actors::RoleCatalog& catalog,
   return outcome.exit_code;
 }
 
-/// Returns a line for the plan if this machine lacks the kind of channel that the plan shows; else nothing.
-std::string channel_text(const app::Application& application) {
-  if (application.run.placement != app::Placement::processes) return {};
-  const actors::HostChannel here = actors::channel_of_host(application);
-  return here.why_not.empty() ? "" : "channel here: " + std::string(here.facts->name) + ", " + here.why_not + "\n";
+/// Returns a line for the plan that says which channel workers of this machine use, and why not another, where the
+/// plan's table does not say all of that.
+std::string channel_text(const app::Application& application, const app::Plan& plan) {
+  const std::string about = actors::about_channel(application, plan);
+  if (about.empty()) return {};
+  const bool hosts = application.run.placement == app::Placement::hosts;
+  return "channel here: " + std::string(hosts ? "tcp" : actors::channel_of_host(application).facts->name) + ", " +
+         about + "\n";
 }
 
 /// Returns a line for the plan that says what cluster.spin does on this machine; nothing where no channel has rings.
@@ -209,7 +212,7 @@ int Program::main(int argc, char** argv) {
       return run_application(line, catalog_, *types, loaded, argv);
     case CommandLine::Command::plan: {
       const app::Plan plan = app::make_plan(loaded.application);
-      return print(stdout, app::render_plan(loaded.application, plan) + channel_text(loaded.application) +
+      return print(stdout, app::render_plan(loaded.application, plan) + channel_text(loaded.application, plan) +
                                spin_text(loaded.application, plan));
     }
     case CommandLine::Command::check: {

@@ -2,6 +2,7 @@
 
 #include <sys/random.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -26,14 +27,30 @@ std::string bracketed(const std::string& host) { return host.find(':') == std::s
 }  // namespace
 
 HostChannel channel_of_host(const app::Application& application) {
-  HostChannel channel{&app::channel_on_host(application.cluster.channel), {}};
+  HostChannel channel{&app::channel_on_host(application.cluster.channel), {}, {}};
   for (; channel.facts != &app::kChannels.back(); ++channel.facts) {
     const auto there = transport::check_machine(channel.facts->name);
     if (there) break;
     channel.why_not +=
         (channel.why_not.empty() ? "no " : ", no ") + std::string(channel.facts->name) + ": " + there.error().text();
   }
+  channel.lacking = transport::machine_note(channel.facts->name);
   return channel;
+}
+
+std::string about_channel(const app::Application& application, const app::Plan& plan) {
+  switch (application.run.placement) {
+    case app::Placement::one_process:
+      return {};
+    case app::Placement::processes:
+      return channel_of_host(application).about();
+    case app::Placement::hosts:
+      break;
+  }
+  const bool neighbours = std::ranges::any_of(plan.workers, [&](const app::PlannedWorker& worker) {
+    return std::ranges::count(plan.workers, worker.host, &app::PlannedWorker::host) > 1;
+  });
+  return neighbours ? "also between workers of one host: no shm, no unix with placement hosts" : "";
 }
 
 Result<RunAddresses> RunAddresses::make(const app::Application& application, const app::Plan& plan) {
@@ -41,10 +58,8 @@ Result<RunAddresses> RunAddresses::make(const app::Application& application, con
     case app::Placement::one_process:
       return RunAddresses(Kind::local, "loopback");
     case app::Placement::processes: {
-      HostChannel chosen = channel_of_host(application);
-      const app::ChannelFacts& channel = *chosen.facts;
+      const app::ChannelFacts& channel = *channel_of_host(application).facts;
       RunAddresses addresses(channel.is_path ? Kind::paths : Kind::ports, channel.name);
-      addresses.why_not_ = std::move(chosen.why_not);
       auto secret = random_secret();
       if (!secret) return secret.error();
       addresses.secret_ = *std::move(secret);

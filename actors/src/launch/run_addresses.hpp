@@ -17,9 +17,15 @@ namespace caftan::actors {
 struct HostChannel {
   const app::ChannelFacts* facts;
   std::string why_not;  ///< why it is not the kind that the file asks for; empty if it is
+  std::string lacking;  ///< what channels of the kind lack on this machine; empty if nothing
+  /// Returns both for people; empty if there is nothing to say.
+  std::string about() const { return why_not + (why_not.empty() || lacking.empty() ? "" : "; ") + lacking; }
 };
 /// Returns the first kind from the chosen one on that this machine has.
 HostChannel channel_of_host(const app::Application& application);
+
+/// Returns what `plan` and a run's first lines say of the channel beyond its kind; empty if there is nothing to say.
+std::string about_channel(const app::Application& application, const app::Plan& plan);
 
 class RunAddresses {
  public:
@@ -28,8 +34,6 @@ class RunAddresses {
   const std::string& secret() const noexcept { return secret_; }
   /// Returns the kind of channel for the heading: "shm", "unix", "tcp", "loopback".
   const char* channel() const noexcept { return channel_; }
-  /// Returns why it is not the kind that the file asks for; empty if it is.
-  const std::string& why_not() const noexcept { return why_not_; }
   /// Returns the members with the addresses that `self` uses: the coordinator first, then by number.
   std::vector<WorkerAddress> addresses_for(const app::Plan& plan, WorkerId self,
                                            const std::vector<app::HostSpec>& hosts) const;
@@ -56,7 +60,6 @@ class RunAddresses {
 
   Kind kind_;
   const char* channel_;
-  std::string why_not_;
   std::string secret_;
   std::optional<SocketFolder> folder_;
   WorkerId coordinator_{};

@@ -62,9 +62,8 @@ Result<void> Joiner::meet_neighbours() {
 
 transport::HandshakeIoOptions Joiner::handshake_io() {
   transport::HandshakeIoOptions options = io_options(parts_.options);
-  options.note = [weak = std::weak_ptr(self())](const std::string& peer, const std::string& why) {
-    if (const auto self = weak.lock())
-      self->parts_.log.write("no large tensors are read out of memory with " + peer + ": " + why);
+  options.note = [weak = std::weak_ptr(self())](const std::string& peer, const std::string& note) {
+    if (const auto self = weak.lock()) self->write_note(peer, note);
   };
   return options;
 }
@@ -200,11 +199,16 @@ void Joiner::dial_failed(WorkerId peer, const Error& error) {
 
 void Joiner::on_accepted(transport::Accepted&& accepted) {
   const net::PeerInfo& peer = accepted.peer;
+  const std::string note = accepted.channel->note();
   if (add_session({{peer.id, peer.incarnation}, peer.name, peer.limits, peer.agreed_features}, peer.connection,
                   std::move(accepted.channel), accepted.early, Use::calls)) {
-    if (!accepted.why_not.empty()) parts_.log.write("not over shm with " + peer.name + ": " + accepted.why_not);
+    if (!note.empty()) write_note(peer.name, note);
     on_connected({peer.id, peer.incarnation}, peer.address);
   }
+}
+
+void Joiner::write_note(const std::string& peer, const std::string& note) {
+  parts_.log.write("channel to " + peer + ": " + note);
 }
 
 void Joiner::add_local_session(const transport::PeerIdentity& peer, std::uint64_t connection,

@@ -102,6 +102,7 @@ class Joiner final : public RootPorts, private RootSender {
   void dial(WorkerId peer);
   void dial_failed(WorkerId peer, const Error& error);
   void on_accepted(transport::Accepted&& accepted);
+  void write_note(const std::string& peer, const std::string& note);
   std::shared_ptr<transport::Session> add_session(const transport::PeerIdentity& peer, std::uint64_t connection,
                                                   std::shared_ptr<transport::Channel> channel, wire::ByteView early,
                                                   Use use);

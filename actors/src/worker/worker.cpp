@@ -59,6 +59,7 @@ WorkerId Worker::id() const noexcept { return core_->id(); }
 const std::string& Worker::name() const noexcept { return core_->name(); }
 std::string Worker::address() const { return core_->joiner().address(); }
 std::string Worker::channel_kind(const std::string& peer) const { return core_->channel_kind(peer); }
+std::string Worker::channel_note(const std::string& peer) const { return core_->channel_note(peer); }
 std::vector<RRefInfo> Worker::rrefs() const { return core_->rref_host().list(); }
 std::vector<autograd::ContextInfo> Worker::autograd_contexts() const { return core_->autograd_host().list(); }
 WorkerCounters Worker::counters() const { return core_->counters(); }

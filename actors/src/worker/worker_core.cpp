@@ -68,11 +68,19 @@ Result<void> WorkerCore::launch() {
 
 // ---- looking
 
-std::string WorkerCore::channel_kind(const std::string& peer) const {
+std::shared_ptr<Session> WorkerCore::session_with(const std::string& peer) const {
   const auto found = peers_.find(peer);
-  if (!found) return {};
-  const auto session = PeerState::of(*found).session();
+  return found ? PeerState::of(*found).session() : nullptr;
+}
+
+std::string WorkerCore::channel_kind(const std::string& peer) const {
+  const auto session = session_with(peer);
   return session ? session->channel_kind() : "";
+}
+
+std::string WorkerCore::channel_note(const std::string& peer) const {
+  const auto session = session_with(peer);
+  return session ? session->channel_note() : "";
 }
 
 WorkerCounters WorkerCore::counters() const {

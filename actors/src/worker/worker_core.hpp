@@ -50,6 +50,7 @@ class WorkerCore final : public MemberPorts,
 
   const WorkerOptions& options() const noexcept { return options_; }
   std::string channel_kind(const std::string& peer) const;
+  std::string channel_note(const std::string& peer) const;
   WorkerCounters counters() const;
   std::vector<SentFrames> traffic() const;
   Joiner& joiner() noexcept { return joiner_; }
@@ -101,6 +102,8 @@ class WorkerCore final : public MemberPorts,
   enum class Phase : std::uint8_t { running, leaving, draining, ended };
 
   WorkerCore(WorkerOptions options, Registry registry, net::Membership membership);
+  /// Returns null if there is none.
+  std::shared_ptr<transport::Session> session_with(const std::string& peer) const;
 
   // FrameHandler
   Result<std::shared_ptr<void>> on_manifest(transport::Session& session, wire::FrameKind kind,

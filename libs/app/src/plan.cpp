@@ -14,22 +14,18 @@ std::string host_port(const HostSpec& host) {
   return (v6 ? "[" + host.address + "]" : host.address) + ":" + std::to_string(host.port);
 }
 
-/// Returns the channels by which a worker is reached. With placement "hosts": TCP, and the channel of one host if the
-/// plan has other workers on the worker's host.
-std::string channel_of(const Application& application, const Plan& plan, const PlannedWorker& worker, bool meeting) {
-  const ChannelFacts& on_host = channel_on_host(application.cluster.channel);
+/// Returns the channel by which a worker is reached. A worker listens at one address, so with placement "hosts" it is
+/// TCP for workers of the same host, too.
+std::string channel_of(const Application& application, bool meeting) {
   switch (application.run.placement) {
     case Placement::one_process:
       return "loopback";
     case Placement::processes:
-      return on_host.name;
+      return channel_on_host(application.cluster.channel).name;
     case Placement::hosts:
       break;
   }
-  if (meeting) return "tcp " + host_port(application.hosts.front());
-  const bool neighbours = std::ranges::any_of(
-      plan.workers, [&](const PlannedWorker& other) { return other.host == worker.host && other.id != worker.id; });
-  return neighbours && on_host.is_path ? std::string(on_host.name) + ", tcp" : "tcp";
+  return meeting ? "tcp " + host_port(application.hosts.front()) : "tcp";
 }
 
 void plan_uses(const Application& application, Plan& plan) {
@@ -187,7 +183,7 @@ Plan make_plan(const Application& application) {
   for (PlannedWorker& worker : plan.workers) {
     const bool meeting = !met && !worker.host.empty() && worker.host == application.hosts.front().name;
     met = met || meeting;
-    worker.channel = channel_of(application, plan, worker, meeting);
+    worker.channel = channel_of(application, meeting);
   }
   plan_uses(application, plan);
   plan.processes = application.run.placement == Placement::one_process ? 1 : static_cast<int>(plan.workers.size());

@@ -43,5 +43,26 @@ TEST_F(RunAddressesTest, K8_RN10_AFolderThatCouldNotBeRemovedIsRemovedAtTheEnd) 
   EXPECT_FALSE(std::filesystem::exists(folder_));
 }
 
+TEST(AboutChannel, WithSeveralHostsItSaysWhyWorkersOfOneTalkOverTcp) {
+  app::Application application;
+  app::Plan plan;
+  plan.workers.resize(3);
+  plan.workers[0].host = plan.workers[1].host = "head";
+  plan.workers[2].host = "node1";
+  application.run.placement = app::Placement::hosts;
+  EXPECT_EQ(about_channel(application, plan), "also between workers of one host: no shm, no unix with placement hosts");
+  plan.workers[1].host = "node2";
+  EXPECT_EQ(about_channel(application, plan), "");
+  application.run.placement = app::Placement::one_process;
+  EXPECT_EQ(about_channel(application, plan), "");
+}
+
+TEST(AboutChannel, WhatAMachineLacksComesBehindWhyItIsNotAnotherKind) {
+  const HostChannel lacking{&app::kChannels[0], "no shm: a", "b"};
+  EXPECT_EQ(lacking.about(), "no shm: a; b");
+  EXPECT_EQ((HostChannel{&app::kChannels[0], "", "b"}.about()), "b");
+  EXPECT_EQ((HostChannel{&app::kChannels[0], "", ""}.about()), "");
+}
+
 }  // namespace
 }  // namespace caftan::actors::run_addresses_test

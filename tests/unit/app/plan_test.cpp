@@ -90,9 +90,9 @@ TEST(Plan, HostsAreGoneRoundAndTheFirstHostIsMetAtItsPort) {
   EXPECT_EQ(plan.workers[1].host, "head");
   EXPECT_EQ(plan.workers[2].host, "node1");
   EXPECT_EQ(plan.workers[3].host, "head") << "without hosts: the first one";
-  EXPECT_EQ(plan.workers[0].channel, "shm, tcp");
+  EXPECT_EQ(plan.workers[0].channel, "tcp");
   EXPECT_EQ(plan.workers[1].channel, "tcp 192.0.2.10:29500");
-  EXPECT_EQ(plan.workers[3].channel, "shm, tcp");
+  EXPECT_EQ(plan.workers[3].channel, "tcp");
   EXPECT_EQ(make_plan(load_plan({"run.placement=hosts", "cluster.channel=tcp"})).workers[0].channel, "tcp");
   EXPECT_EQ(*plan.on_host("node1"), (std::vector<WorkerId>{{0}, {2}}));
   EXPECT_EQ(plan.on_host("node2").error().text(),

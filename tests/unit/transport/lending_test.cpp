@@ -13,6 +13,11 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <thread>
+#include <vector>
+
+#include "caftan/transport/internal/endpoint.hpp"
+#include "refuse_reading.hpp"
 
 namespace caftan::transport::lending_test {
 namespace {
@@ -88,10 +93,10 @@ class LentByAChild : public ::testing::Test {
   void lend(const std::function<void()>& change = [] {}) {
     child_ = std::make_unique<Child>([&] {
       change();
-      static Lending lending(headers_.lender(), headers_.taker(), ::getppid());
+      static Lending lending(headers_.lender(), headers_.taker(), ::getppid(), nullptr);
       if (!lending.show()) ::_exit(1);
     });
-    taker_ = std::make_unique<Lending>(headers_.taker(), headers_.lender(), child_->id);
+    taker_ = std::make_unique<Lending>(headers_.taker(), headers_.lender(), child_->id, nullptr);
   }
   Result<void> read(std::uint64_t from, std::size_t size = 100) {
     bytes_.assign(size, std::byte{0});
@@ -107,7 +112,7 @@ class LentByAChild : public ::testing::Test {
 
 TEST_F(LentByAChild, BU1_ItsMemoryIsReadOnceItsIdentityWasFound) {
   lend([this] { std::memset(pages_.data, 8, kPage); });
-  Lending lender(headers_.lender(), headers_.taker(), ::getpid());
+  Lending lender(headers_.lender(), headers_.taker(), ::getpid(), nullptr);
   EXPECT_FALSE(lender.peer_reads());
   const auto probed = taker_->probe();
   ASSERT_TRUE(probed) << probed.error().text();
@@ -118,13 +123,13 @@ TEST_F(LentByAChild, BU1_ItsMemoryIsReadOnceItsIdentityWasFound) {
 
 TEST_F(LentByAChild, BU1_AnotherProcessThanTheOneThatShowedItsIdentityIsNotRead) {
   lend();
-  Lending wrong(headers_.taker(), headers_.lender(), ::getpid());
+  Lending wrong(headers_.taker(), headers_.lender(), ::getpid(), nullptr);
   EXPECT_EQ(wrong.probe().error().code(), Errc::unsupported);
   EXPECT_EQ(headers_.words(headers_.taker()).reads.load(), 0U);
 }
 
 TEST_F(LentByAChild, BU1_WithoutAnIdentityNothingIsRead) {
-  taker_ = std::make_unique<Lending>(headers_.taker(), headers_.lender(), ::getpid());
+  taker_ = std::make_unique<Lending>(headers_.taker(), headers_.lender(), ::getpid(), nullptr);
   EXPECT_EQ(taker_->probe().error().text(), "the peer does not let its memory be read");
   headers_.words(headers_.lender()).identity_at = 8;  // there is no such memory
   EXPECT_EQ(taker_->probe().error().code(), Errc::unsupported);
@@ -136,7 +141,7 @@ TEST_F(LentByAChild, BU1_AProcessWithTheNumberOfOneThatHasEndedIsNotTakenForIt) 
   // Its memory no longer has the identity, as that of a process that got its number has not.
   child_->kill();
   Child other([] {});
-  Lending of_other(headers_.taker(), headers_.lender(), other.id);
+  Lending of_other(headers_.taker(), headers_.lender(), other.id, nullptr);
   EXPECT_FALSE(of_other.probe());
   bytes_.resize(100);
   EXPECT_EQ(of_other.read(pages_.at(), bytes_).error().code(), Errc::peer_down);
@@ -166,14 +171,47 @@ TEST_F(LentByAChild, BU1_AKilledProcessIsDownBeforeAndAfterItIsReaped) {
 TEST_F(LentByAChild, BU4_WhatWasReadAfterTheLenderLetGoOfItIsNotGiven) {
   lend();
   ASSERT_TRUE(taker_->probe());
-  Lending(headers_.lender(), headers_.taker(), ::getpid()).end();
+  Lending(headers_.lender(), headers_.taker(), ::getpid(), nullptr).end();
   EXPECT_EQ(read(pages_.at()).error().code(), Errc::peer_down);
+}
+
+TEST_F(LentByAChild, BU1_WhereTheKernelRefusesBothSidesKnowIt) {
+  lend();
+  Lending lender(headers_.lender(), headers_.taker(), ::getpid(), nullptr);
+  EXPECT_FALSE(lender.peer_reads() || lender.peer_refuses());
+  std::thread([this] {
+    ASSERT_TRUE(test::refuse_reading(false));
+    EXPECT_TRUE(check_reading()) << "itself";
+    EXPECT_EQ(taker_->probe().error().text().substr(0, 41), "process_vm_readv: Operation not permitted");
+  }).join();
+  EXPECT_FALSE(lender.peer_reads());
+  EXPECT_TRUE(lender.peer_refuses());
+}
+
+TEST_F(LentByAChild, BU1_AKernelThatRefusesLaterIsNoMistakeOfThePeer) {
+  lend();
+  ASSERT_TRUE(taker_->probe());
+  std::thread([this] {
+    ASSERT_TRUE(test::refuse_reading(false));
+    EXPECT_EQ(read(pages_.at()).error().code(), Errc::unsupported);
+  }).join();
+}
+
+TEST(Lending, AKernelThatLetsNoMemoryBeReadIsKnownBeforehand) {
+  std::thread([] {
+    ASSERT_TRUE(test::refuse_reading(true));
+    const auto reading = check_reading();
+    ASSERT_FALSE(reading);
+    EXPECT_EQ(reading.error().text().substr(0, 41), "process_vm_readv: Operation not permitted");
+    EXPECT_EQ(machine_note("shm"), "large tensors go through the rings: " + reading.error().text());
+    EXPECT_EQ(machine_note("unix") + machine_note("tcp"), "");
+  }).join();
 }
 
 TEST(Lending, ThisProcessIsReadAsAnyOther) {
   const Headers headers;
-  Lending one(headers.taker(), headers.lender(), ::getpid());
-  Lending other(headers.lender(), headers.taker(), ::getpid());
+  Lending one(headers.taker(), headers.lender(), ::getpid(), nullptr);
+  Lending other(headers.lender(), headers.taker(), ::getpid(), nullptr);
   ASSERT_TRUE(one.show() && other.show());
   ASSERT_TRUE(one.probe() && other.probe());
   EXPECT_TRUE(one.peer_reads() && other.peer_reads());

@@ -12,19 +12,17 @@
 #include <array>
 #include <atomic>
 #include <cstring>
-#include <future>
 #include <memory>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
-#include "caftan/transport/internal/endpoint.hpp"
 #include "caftan/transport/threaded_executor.hpp"
 #include "caftan/wire/bytes.hpp"
 #include "channels/shm/ring.hpp"
 #include "channels/shm/shm_channel.hpp"
 #include "channels/shm/shm_socket.hpp"
-#include "folder.hpp"
 
 namespace caftan::transport::shm_channel_test {
 namespace {
@@ -388,115 +386,6 @@ TEST(Dialling, WithoutMemoryForRingsAllStaysOnTheSocketAndTheKindSaysSo) {
   EXPECT_EQ(::recv(fds[0], got, sizeof got, 0), 5);
   channel->close();
   ::close(fds[0]);
-}
-
-// ---- from the handshake on
-
-net::HandshakeOptions worker(std::uint32_t id) {
-  net::HandshakeOptions options;
-  options.self.cluster = "test";
-  options.self.name = "worker" + std::to_string(id);
-  options.self.id = WorkerId{id};
-  options.self.incarnation = Incarnation{id + 1};
-  options.self.connection = id;
-  options.allow_no_secret = true;
-  return options;
-}
-
-/// Both ends of a connection: the side that listened, then the side that dialled.
-std::array<Accepted, 2> connect(PollingExecutor& executor, const std::string& listen_at, const std::string& dial_at,
-                                const HandshakeIoOptions& listener_options, const HandshakeIoOptions& dialler_options) {
-  std::promise<Result<Accepted>> accepted;
-  std::promise<Result<Accepted>> dialled;
-  auto listener = listen(
-      executor, listen_at, [] { return worker(0); }, listener_options,
-      [&](Result<Accepted> result) { accepted.set_value(std::move(result)); });
-  (*listener)->start();
-  dial(executor, dial_at, worker(1), "worker0", dialler_options,
-       [&](Result<Accepted> result) { dialled.set_value(std::move(result)); });
-  std::array<Accepted, 2> ends{accepted.get_future().get().value(), dialled.get_future().get().value()};
-  (*listener)->close();
-  return ends;
-}
-
-TEST(ShmKind, BothSidesOfAConnectionAgreeAndTheirBudgetIsTakenUntilTheEnd) {
-  ThreadedExecutor executor({.runners = 1});
-  const test::Folder folder;
-  {
-    const auto ends = connect(executor, "shm:" + (folder / "a"), "shm:" + (folder / "a"), {}, {});
-    for (const Accepted& end : ends) {
-      EXPECT_STREQ(end.channel->kind(), "shm");
-      EXPECT_EQ(end.why_not, "");
-    }
-    EXPECT_EQ(executor.shared_memory().used(), 2 * two_rings(64 * 1024));
-    for (const Accepted& end : ends) end.channel->close();
-  }
-  EXPECT_EQ(executor.shared_memory().used(), 0U);
-}
-
-TEST(ShmKind, DP8_BeyondItsLimitASideOffersNoRingsAndBothSayWhy) {
-  ThreadedExecutor executor({.runners = 1});
-  const test::Folder folder;
-  const auto ends = connect(executor, "shm:" + (folder / "a"), "shm:" + (folder / "a"), {.rings = 1000}, {});
-  for (const Accepted& end : ends) EXPECT_STREQ(end.channel->kind(), "unix");
-  EXPECT_EQ(ends[0].why_not, "limits.shared_memory has no room for more rings");
-  EXPECT_EQ(ends[1].why_not, "worker0 does not offer shared memory");
-  for (const Accepted& end : ends) end.channel->close();
-}
-
-TEST(ShmKind, APeerWithoutItGetsASocket) {
-  ThreadedExecutor executor({.runners = 1});
-  const test::Folder folder;
-  const auto ends = connect(executor, "shm:" + (folder / "a"), "unix:" + (folder / "a"), {}, {});
-  for (const Accepted& end : ends) EXPECT_STREQ(end.channel->kind(), "unix");
-  EXPECT_EQ(ends[0].why_not, "worker1 does not offer shared memory");
-  EXPECT_EQ(ends[1].why_not, "");
-  for (const Accepted& end : ends) end.channel->close();
-}
-
-TEST(ShmKind, RingsAreNoLargerThanTheOtherSideTakes) {
-  ThreadedExecutor executor({.runners = 1});
-  const test::Folder folder;
-  const auto ends =
-      connect(executor, "shm:" + (folder / "a"), "shm:" + (folder / "a"), {.ring = 5000}, {.ring = 1 << 20});
-  wire::Bytes bytes(100'000);
-  const iovec out{bytes.data(), bytes.size()};
-  for (const Accepted& end : ends) end.channel->start([](bool, bool) {});
-  EXPECT_EQ(ends[1].channel->write(&out, 1).value(), 8192U) << "5000 bytes are two pages";
-  EXPECT_EQ(ends[0].channel->read(&out, 1).value(), 8192U);
-  for (const Accepted& end : ends) end.channel->close();
-}
-
-TEST(ShmKind, BU1_BU4_OnceTheRingsAreThereEachSideReadsTheOthersMemoryUntilItEnds) {
-  ThreadedExecutor executor({.runners = 1});
-  const test::Folder folder;
-  std::atomic<int> notes{0};
-  const HandshakeIoOptions options{.note = [&](const std::string&, const std::string&) { ++notes; }};
-  const auto ends = connect(executor, "shm:" + (folder / "a"), "shm:" + (folder / "a"), options, options);
-  Channel& listener = *ends[0].channel;
-  Channel& dialler = *ends[1].channel;
-  for (const Accepted& end : ends) {
-    EXPECT_NE(end.peer.agreed_features & net::kTakesLent, 0U);
-    end.channel->start([](bool, bool) {});
-    EXPECT_FALSE(end.channel->lends());
-  }
-  wire::Bytes bytes(100'000);
-  const iovec vector{bytes.data(), bytes.size()};
-  EXPECT_GT(dialler.write(&vector, 1).value(), 0U);
-  EXPECT_GT(listener.read(&vector, 1).value(), 0U);
-  EXPECT_EQ(dialler.read(&vector, 1).value(), 0U);
-  std::array<std::byte, 3> to{};
-  const auto from = bytes_of("abc");
-  for (const Accepted& end : ends) {
-    EXPECT_TRUE(end.channel->lends());
-    to = {};
-    ASSERT_TRUE(end.channel->read_lent(reinterpret_cast<std::uintptr_t>(from.data()), to));
-    EXPECT_TRUE(std::ranges::equal(to, from));
-  }
-  dialler.close();
-  EXPECT_EQ(listener.read_lent(reinterpret_cast<std::uintptr_t>(from.data()), to).error().code(), Errc::peer_down);
-  listener.close();
-  EXPECT_EQ(notes, 0);
 }
 
 }  // namespace

@@ -290,7 +290,8 @@ class LendingDialler {
     const auto process = process_of_peer(fd_);
     if (!made || !process) ::_exit(1);
     memory_ = std::make_shared<SharedMemory>(*std::move(made));
-    lending_ = std::make_unique<Lending>(RingPlace(*memory_, false).header, RingPlace(*memory_, true).header, *process);
+    lending_ = std::make_unique<Lending>(RingPlace(*memory_, false).header, RingPlace(*memory_, true).header, *process,
+                                         nullptr);
     moment();
     if (!lending_->show()) ::_exit(1);
     moment();

@@ -175,6 +175,9 @@ class Worker : public CallSite {
   /// The channel kind to a peer ("shm", "unix", "tcp", "loopback"); empty if there is none. With an
   /// address "shm:/path" it is "unix" where there is no shared memory.
   std::string channel_kind(const std::string& peer) const;
+  /// Returns why the channel to a peer is not of the kind that its address names, or why large tensors go through its
+  /// ring and are not read out of memory; empty if nothing is lacking, or if there is no channel. Threads: any.
+  std::string channel_note(const std::string& peer) const;
   /// Returns the values that this worker owns and its references to values of others.
   std::vector<RRefInfo> rrefs() const;
   /// Returns the autograd contexts that are open here, this worker's own and those of others that it takes part in.

@@ -19,6 +19,7 @@ struct ChannelKind {
   std::string_view form;    ///< of its addresses, for errors: "tcp:host:port"
   Result<void> (*check_address)(const std::string& address);
   Result<void> (*check_machine)();
+  std::string (*machine_note)();
   bool (*is_dialable)(const std::string& address);
   bool (*is_beyond_loopback)(const std::string& address);
   /// Precondition of `listen` and `dial`: check_address accepts the address.

@@ -41,6 +41,8 @@ Result<void> check_machine(const std::string& name) {
   return kind ? kind->check_machine() : Result<void>(no_address(name));
 }
 
+std::string machine_note(const std::string& name) { return find_kind(name + ":")->machine_note(); }
+
 bool is_dialable(const std::string& address) {
   const ChannelKind* const kind = find_kind(address);
   return kind && kind->is_dialable(address);

@@ -80,6 +80,9 @@ class Channel {
 
   /// "shm", "unix", "tcp" or "loopback".
   virtual const char* kind() const noexcept = 0;
+  /// Returns why the channel is not of the kind that its address names, or why tensors are not read out of memory where
+  /// the kind does that; for people; empty if nothing is lacking. Threads: any.
+  virtual std::string note() const { return {}; }
   /// Returns whether the other end can fall silent while this process lives. Where it cannot, no signs of life are
   /// needed (SE-32). A channel that wraps another channel returns what the inner channel returns.
   virtual bool may_fall_silent() const noexcept { return true; }
@@ -89,7 +92,9 @@ class Channel {
 
 /// Makes a channel over a connected stream socket, Unix-domain or TCP. The channel owns and closes `fd`, which must be
 /// non-blocking.
-std::shared_ptr<Channel> make_socket_channel(PollingExecutor& executor, int fd, const char* kind);
+/// @param note  Channel::note
+std::shared_ptr<Channel> make_socket_channel(PollingExecutor& executor, int fd, const char* kind,
+                                             std::string note = {});
 
 /// Makes the two ends of a connection within one process. They carry the bytes that a socket would, and the same code
 /// writes and reads them.

@@ -1,6 +1,5 @@
 #include "channels/shm/lending.hpp"
 
-#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -8,35 +7,10 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <string>
 
 namespace caftan::transport {
 namespace {
-
-/// Returns the scope of Yama, the part of the kernel that may keep processes of one user from reading each other's
-/// memory; 0 where it does not.
-int yama_scope() {
-  int scope = 0;
-  std::ifstream("/proc/sys/kernel/yama/ptrace_scope") >> scope;
-  return scope;
-}
-
-/// The process that has Yama's leave to read this one's memory, 0 = none. The kernel keeps one for each process, so
-/// this is no state of a Worker.
-std::atomic<pid_t> reader_with_leave{0};
-
-/// Gives `process` leave to read this process's memory where Yama asks for it. Returns false if another process has it.
-bool give_leave(pid_t process) {
-  pid_t before = 0;
-  if (!reader_with_leave.compare_exchange_strong(before, process)) return before == process;
-  return ::prctl(PR_SET_PTRACER, static_cast<unsigned long>(process), 0, 0, 0) == 0;
-}
-
-void take_leave_back() {
-  ::prctl(PR_SET_PTRACER, 0, 0, 0, 0);
-  reader_with_leave.store(0);
-}
 
 std::string why_not_read(int error) {
   std::string text = std::string("process_vm_readv: ") + std::strerror(error);
@@ -60,28 +34,31 @@ Result<void> check_reading() {
   std::uint64_t to = 0;
   const iovec local{&to, sizeof to};
   const iovec remote{&from, sizeof from};
-  if (::process_vm_readv(::getpid(), &local, 1, &remote, 1, 0) == sizeof to) return {};
-  return Error(Errc::unsupported, why_not_read(errno));
+  if (::process_vm_readv(::getpid(), &local, 1, &remote, 1, 0) != sizeof to) {
+    return Error(Errc::unsupported, why_not_read(errno));
+  }
+  // A process always reads itself, whatever Yama says.
+  const int scope = yama_scope();
+  if (!is_reading_refused(scope, may_trace())) return {};
+  return Error(Errc::unsupported, "kernel.yama.ptrace_scope is " + std::to_string(scope));
 }
 
-Lending::Lending(std::byte* own, std::byte* peer, pid_t process) noexcept
+Lending::Lending(std::byte* own, std::byte* peer, pid_t process, ReadingLeave* leave) noexcept
     : own_(*reinterpret_cast<LendingWords*>(own + kLendingAt)),
       peer_(*reinterpret_cast<LendingWords*>(peer + kLendingAt)),
-      process_(process) {}
+      process_(process),
+      leave_(process != ::getpid() ? leave : nullptr) {}
 
 Lending::~Lending() {
-  if (gave_leave_) take_leave_back();
+  if (gave_leave_) leave_->take_back();
 }
 
 Result<void> Lending::show() {
   if (::getrandom(identity_.data(), sizeof identity_, 0) != sizeof identity_) {
     return Error(Errc::io_error, std::string("getrandom: ") + std::strerror(errno));
   }
-  if (process_ != ::getpid() && yama_scope() == 1) {
-    if (!give_leave(process_)) {
-      return Error(Errc::unsupported,
-                   "kernel.yama.ptrace_scope is 1, and another process has this one's leave to read its memory");
-    }
+  if (leave_) {
+    if (auto given = leave_->give(process_); !given) return given;
     gave_leave_ = true;
   }
   for (std::size_t i = 0; i < identity_.size(); ++i) own_.identity[i].store(identity_[i], std::memory_order_relaxed);
@@ -90,6 +67,12 @@ Result<void> Lending::show() {
 }
 
 Result<void> Lending::probe() {
+  auto found = find_identity();
+  own_.reads.store(found ? kReads : kCannotRead, std::memory_order_release);
+  return found;
+}
+
+Result<void> Lending::find_identity() {
   peer_identity_at_ = peer_.identity_at.load(std::memory_order_acquire);
   if (peer_identity_at_ == 0) return Error(Errc::unsupported, "the peer does not let its memory be read");
   for (std::size_t i = 0; i < peer_identity_.size(); ++i) {
@@ -104,7 +87,6 @@ Result<void> Lending::probe() {
   if (found != peer_identity_) {
     return Error(Errc::unsupported, "the process that made the connection is not the one that uses it");
   }
-  own_.reads.store(1, std::memory_order_release);
   return {};
 }
 
@@ -118,6 +100,7 @@ Result<void> Lending::read(std::uint64_t from, std::span<std::byte> to) const {
   const ssize_t got = ::process_vm_readv(process_, local, 2, remote, 2, 0);
   if (got < 0 && errno == ESRCH) return Error(Errc::peer_down, "its process has ended while its memory was read");
   if (got < 0 && errno == ENOMEM) return Error(Errc::limit_exceeded, why_not_read(errno));
+  if (got < 0 && errno == EPERM) return Error(Errc::unsupported, why_not_read(errno));
   if (got < static_cast<ssize_t>(to.size())) {
     return Error(Errc::malformed_payload, "tensors that the peer has lent lie where it has no memory");
   }

@@ -8,11 +8,13 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstring>
 #include <string>
 #include <utility>
 
 #include "caftan/base/mutex.hpp"
 #include "channels/shm/lending.hpp"
+#include "channels/shm/reading_leave.hpp"
 #include "channels/shm/ring.hpp"
 #include "channels/shm/ring_demand.hpp"
 #include "channels/shm/shm_socket.hpp"
@@ -38,7 +40,9 @@ class ShmChannel final : public Channel, public Pollable, public std::enable_sha
         fd_(fd),
         options_(options),
         share_(std::move(share)),
-        demand_(options.frames, executor.clock().now()) {}
+        demand_(options.frames, executor.clock().now()) {
+    if (!options.lends && !options.why_not_lent.empty()) notes_.both = note_on_rings(options.why_not_lent);
+  }
   ~ShmChannel() override { ::close(fd_); }
 
   void start(Ready ready) override {
@@ -138,7 +142,7 @@ class ShmChannel final : public Channel, public Pollable, public std::enable_sha
   void stay_awake() override {
     RingReader& in = *in_.load(std::memory_order_acquire);
     // Its byte stays in the socket, and is taken away before the next sleep.
-    if (in.is_rung()) rings_left_.fetch_add(1, std::memory_order_relaxed);
+    if (in.is_rung()) bells_.left.fetch_add(1, std::memory_order_relaxed);
     in.disarm();
   }
 
@@ -146,7 +150,7 @@ class ShmChannel final : public Channel, public Pollable, public std::enable_sha
     RingWriter* const out = out_.load(std::memory_order_acquire);
     if (!out) return false;
     out->beat();
-    if (is_ring_due_.exchange(false)) ring();
+    if (bells_.is_due.exchange(false)) ring();
     return true;
   }
 
@@ -175,6 +179,14 @@ class ShmChannel final : public Channel, public Pollable, public std::enable_sha
 
   int fd() const noexcept override { return fd_; }
   const char* kind() const noexcept override { return refused_.load(std::memory_order_relaxed) ? "unix" : "shm"; }
+  std::string note() const override {
+    const base::LockGuard lock(socket_mutex_);
+    if (!notes_.both.empty()) return notes_.both;
+    std::string text = notes_.to_peer;
+    if (text.empty() && lending_ && lending_->peer_refuses())
+      text = note_to_peer("it cannot read this process's memory");
+    return text + (text.empty() || notes_.from_peer.empty() ? "" : "; ") + notes_.from_peer;
+  }
   std::string peer_place() const override { return place_of_peer(fd_); }
 
  private:
@@ -209,7 +221,7 @@ class ShmChannel final : public Channel, public Pollable, public std::enable_sha
   /// An edge of the socket while it carries bells. Each bell is an edge of its own, so a runner leaves them there for a
   /// while: taking them away is a system call.
   bool on_ring(RingReader& in) {
-    rings_left_.fetch_add(1, std::memory_order_relaxed);
+    bells_.left.fetch_add(1, std::memory_order_relaxed);
     if ((state_ & kReadArmed) == 0) return false;
     return (in.is_rung() || in.has_bytes() || socket_ended_) && take(kReadArmed);
   }
@@ -217,7 +229,7 @@ class ShmChannel final : public Channel, public Pollable, public std::enable_sha
   /// Begins to wait for bytes of the ring, unless there is something. Threads: the one that has claimed the channel, or
   /// the caller of `arm`. @param leave  so many bells may stay in the socket
   bool begin_sleep(RingReader& in, int leave) {
-    const int rings = std::max(rings_left_.load(std::memory_order_relaxed), in.is_rung() ? 1 : 0);
+    const int rings = std::max(bells_.left.load(std::memory_order_relaxed), in.is_rung() ? 1 : 0);
     const bool asleep = in.arm([&] {
       if (rings > leave) take_rings();
     });
@@ -227,12 +239,12 @@ class ShmChannel final : public Channel, public Pollable, public std::enable_sha
 
   /// Takes bells out of the socket: they have no content, and all that they may be about is looked at afterwards.
   void take_rings() {
-    rings_left_.store(0, std::memory_order_relaxed);
+    bells_.left.store(0, std::memory_order_relaxed);
     char bytes[kMostRings];
     const ssize_t got = ::recv(fd_, bytes, sizeof bytes, MSG_DONTWAIT);
     const bool none = got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
     if (got <= 0 && !none) socket_ended_ = true;
-    if (got == sizeof bytes) rings_left_.store(1, std::memory_order_relaxed);
+    if (got == sizeof bytes) bells_.left.store(1, std::memory_order_relaxed);
   }
 
   /// Returns whether room of the ring is to be reported now. A bell that was rung is a reason in any case: the reader
@@ -250,7 +262,7 @@ class ShmChannel final : public Channel, public Pollable, public std::enable_sha
     const ssize_t sent = ::send(fd_, &bell, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
     // A socket that is full has bells that the peer has not taken away yet. If it has looked at all that these were
     // about, nothing wakes it: so this bell is rung again with the next beat.
-    if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) is_ring_due_ = true;
+    if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) bells_.is_due = true;
   }
 
   /// Reports room to the peer's writer. As long as this side has not switched, a byte on the socket would be one of the
@@ -293,10 +305,7 @@ class ShmChannel final : public Channel, public Pollable, public std::enable_sha
   void switch_writing_locked() CAFTAN_REQUIRES(socket_mutex_) {
     if (!memory_) {
       auto made = SharedMemory::make(two_rings(options_.ring));
-      if (!made) {
-        refused_ = true;
-        return;
-      }
+      if (!made) return stay_on_socket_locked(made.error().text());
       memory_ = std::make_shared<SharedMemory>(*std::move(made));
       begin_lending_locked();
     }
@@ -308,7 +317,7 @@ class ShmChannel final : public Channel, public Pollable, public std::enable_sha
       case Sent::refused:
         // Without memory of its own, this side could not ring any more.
         if (!options_.makes_memory) break_off();
-        refused_ = true;
+        stay_on_socket_locked(std::string("its memory cannot be sent: ") + std::strerror(errno));
         lending_ = nullptr;
         memory_ = nullptr;
         return;
@@ -316,6 +325,11 @@ class ShmChannel final : public Channel, public Pollable, public std::enable_sha
     if (!options_.makes_memory) memory_->close_descriptor();
     writer_ = std::make_unique<RingWriter>(memory_, !options_.makes_memory);
     out_.store(writer_.get(), std::memory_order_release);
+  }
+
+  void stay_on_socket_locked(const std::string& why) CAFTAN_REQUIRES(socket_mutex_) {
+    refused_ = true;
+    set_note_locked(notes_.both, note_on_socket(why));
   }
 
   /// Takes the descriptor that came with the last byte of the stream on the socket.
@@ -335,7 +349,11 @@ class ShmChannel final : public Channel, public Pollable, public std::enable_sha
       memory_ = std::make_shared<SharedMemory>(*std::move(taken));
       begin_lending_locked();
     }
-    if (lending_) note_failure(lending_->probe());
+    if (lending_) {
+      if (const auto probed = lending_->probe(); !probed) {
+        set_note_locked(notes_.from_peer, note_from_peer(probed.error().text()));
+      }
+    }
     reader_ = std::make_unique<RingReader>(memory_, options_.makes_memory);
     in_.store(reader_.get(), std::memory_order_release);
     if (!options_.makes_memory) switch_writing_locked();
@@ -348,15 +366,37 @@ class ShmChannel final : public Channel, public Pollable, public std::enable_sha
   void begin_lending_locked() CAFTAN_REQUIRES(socket_mutex_) {
     if (!options_.lends) return;
     const auto process = process_of_peer(fd_);
-    if (!process) return note_failure(process.error());
-    lending_ = std::make_unique<Lending>(RingPlace(*memory_, !options_.makes_memory).header,
-                                         RingPlace(*memory_, options_.makes_memory).header, *process);
-    note_failure(lending_->show());
+    if (!process) return set_note_locked(notes_.both, note_on_rings(process.error().text()));
+    lending_ =
+        std::make_unique<Lending>(RingPlace(*memory_, !options_.makes_memory).header,
+                                  RingPlace(*memory_, options_.makes_memory).header, *process, leave_of_process());
+    if (const auto shown = lending_->show(); !shown) {
+      set_note_locked(notes_.to_peer, note_to_peer(shown.error().text()));
+    }
   }
 
-  void note_failure(const Result<void>& done) const {
-    if (done || !options_.note) return;
-    executor_.post([note = options_.note, why = done.error().text()] { note(why); });
+  /// Bells that lie in the socket.
+  struct Bells {
+    std::atomic<int> left{0};         // about how many are there for this side
+    std::atomic<bool> is_due{false};  // the socket was full when the peer's was to be rung
+  };
+
+  // ---- notes
+
+  /// What is lacking, of both directions or of one.
+  struct Notes {
+    std::string both;
+    std::string to_peer;
+    std::string from_peer;
+  };
+  static std::string note_to_peer(const std::string& why) { return "large tensors to it go through the ring: " + why; }
+  static std::string note_from_peer(const std::string& why) {
+    return "large tensors from it go through the ring: " + why;
+  }
+
+  void set_note_locked(std::string& note, std::string text) CAFTAN_REQUIRES(socket_mutex_) {
+    note = std::move(text);
+    if (options_.note) executor_.post([report = options_.note, note] { report(note); });
   }
 
   PollingExecutor& executor_;
@@ -370,12 +410,12 @@ class ShmChannel final : public Channel, public Pollable, public std::enable_sha
   std::atomic<std::uint32_t> state_{0};
   std::atomic<bool> socket_ended_{false};  // the peer writes nothing more, neither bytes nor bells
   std::atomic<bool> closed_{false};
-  std::atomic<int> rings_left_{0};        // about how many bells lie in the socket
-  std::atomic<bool> is_ring_due_{false};  // the socket was full when the peer's bell was to be rung
-  std::atomic<bool> refused_{false};      // there is no memory for rings
+  Bells bells_;
+  std::atomic<bool> refused_{false};  // there is no memory for rings
   RingDemand demand_;
 
-  base::Mutex socket_mutex_;  // held while bytes of the stream are written to the socket, and by switches
+  mutable base::Mutex socket_mutex_;  // held while bytes of the stream are written to the socket, and by switches
+  Notes notes_ CAFTAN_GUARDED_BY(socket_mutex_);
   std::shared_ptr<SharedMemory> memory_ CAFTAN_GUARDED_BY(socket_mutex_);
   std::unique_ptr<RingWriter> writer_ CAFTAN_GUARDED_BY(socket_mutex_);
   std::unique_ptr<RingReader> reader_;
@@ -385,6 +425,9 @@ class ShmChannel final : public Channel, public Pollable, public std::enable_sha
 };
 
 }  // namespace
+
+std::string note_on_socket(const std::string& why) { return "not over shm: " + why; }
+std::string note_on_rings(const std::string& why) { return "large tensors go through the rings: " + why; }
 
 std::shared_ptr<Channel> make_shm_channel(PollingExecutor& executor, int fd, const ShmChannelOptions& options,
                                           SharedMemoryBudget::Share share) {

@@ -20,9 +20,14 @@ struct ShmChannelOptions {
   std::uint32_t frames = 64;     ///< reads and writes within 10 s after which this side makes the memory
   /// Both sides read tensors out of each other's memory, if that works (docs/protocols/bulk.md).
   bool lends = false;
-  /// Gets the reason why they do not; may be empty. Threads: any.
+  std::string why_not_lent = {};  ///< the reason, if they do not
+  /// Gets what Channel::note says, when that changes; may be empty. Threads: any.
   std::function<void(const std::string&)> note = {};
 };
+
+/// Notes of a channel: why it stays on its socket, and why large tensors of both directions go through its rings.
+std::string note_on_socket(const std::string& why);
+std::string note_on_rings(const std::string& why);
 
 /// Makes one end. The channel owns and closes `fd`, a connected and non-blocking Unix-domain socket whose other end is
 /// such a channel, too, made with the other value of `makes_memory`.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "channels/shm/lending.hpp"
+#include "channels/shm/reading_leave.hpp"
 #include "channels/shm/ring.hpp"
 #include "channels/shm/shared_memory.hpp"
 #include "channels/shm/shm_channel.hpp"
@@ -44,6 +45,12 @@ std::string why_not_lent() {
   return own ? "it does not read other processes' memory" : own.error().text();
 }
 
+std::string shm_machine_note() {
+  if (const auto reading = check_reading(); !reading) return note_on_rings(reading.error().text());
+  if (yama_scope() != 1 || may_trace()) return {};
+  return "large tensors are read by one other worker and go through the rings to others: kernel.yama.ptrace_scope is 1";
+}
+
 /// The hello says that this side takes rings if there is room for the two of a session, which is set aside.
 MakeChannel offer_rings(PollingExecutor& executor, const HandshakeIoOptions& io_options, bool dials,
                         net::Introduction& self) {
@@ -58,15 +65,15 @@ MakeChannel offer_rings(PollingExecutor& executor, const HandshakeIoOptions& io_
   }
   return [&executor, dials, offer, note = io_options.note](int fd, const net::PeerInfo& peer) {
     std::string why_not = why_no_rings(offer, peer, fd);
-    if (!why_not.empty()) return MadeChannel{make_socket_channel(executor, fd, "unix"), std::move(why_not)};
+    if (!why_not.empty()) return make_socket_channel(executor, fd, "unix", note_on_socket(why_not));
     // The side that makes the memory makes no larger rings than the peer takes.
     const std::size_t own = offer->ring;
     ShmChannelOptions options{.makes_memory = dials,
                               .ring = dials ? std::min<std::size_t>(own, peer.ring) / kRingHeader * kRingHeader : own,
                               .lends = (peer.agreed_features & net::kTakesLent) != 0};
-    if (note) options.note = [note, name = peer.name](const std::string& why) { note(name, why); };
-    if (!options.lends && options.note) options.note(why_not_lent());
-    return MadeChannel{make_shm_channel(executor, fd, options, std::move(offer->share)), {}};
+    if (!options.lends) options.why_not_lent = why_not_lent();
+    if (note) options.note = [note, name = peer.name](const std::string& text) { note(name, text); };
+    return make_shm_channel(executor, fd, options, std::move(offer->share));
   };
 }
 
@@ -79,6 +86,7 @@ constinit const ChannelKind kShmKind{.scheme = kShmScheme,
                                      .form = "shm:/path",
                                      .check_address = check_shm,
                                      .check_machine = check_shared_memory,
+                                     .machine_note = shm_machine_note,
                                      .is_dialable = is_always_dialable,
                                      .is_beyond_loopback = is_never_beyond,
                                      .listen = listen_with<kShmSockets>,

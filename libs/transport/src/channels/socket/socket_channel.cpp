@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <string>
 #include <utility>
 
 #include "caftan/transport/channel.hpp"
@@ -17,7 +18,8 @@ namespace {
 
 class SocketChannel final : public Channel, public Pollable, public std::enable_shared_from_this<SocketChannel> {
  public:
-  SocketChannel(PollingExecutor& executor, int fd, const char* kind) : executor_(executor), fd_(fd), kind_(kind) {}
+  SocketChannel(PollingExecutor& executor, int fd, const char* kind, std::string note)
+      : executor_(executor), fd_(fd), kind_(kind), note_(std::move(note)) {}
   ~SocketChannel() override {
     if (fd_ >= 0) ::close(fd_);
   }
@@ -97,6 +99,7 @@ class SocketChannel final : public Channel, public Pollable, public std::enable_
 
   int fd() const noexcept override { return fd_; }
   const char* kind() const noexcept override { return kind_; }
+  std::string note() const override { return note_; }
   std::string peer_place() const override { return place_of_peer(fd_); }
 
  private:
@@ -107,6 +110,7 @@ class SocketChannel final : public Channel, public Pollable, public std::enable_
   PollingExecutor& executor_;
   const int fd_;
   const char* const kind_;
+  const std::string note_;
   Ready ready_;
   bool watched_ = false;
   std::uint32_t events_ = 0;  // the events that the kernel was asked for; written by `arm`
@@ -136,8 +140,8 @@ Result<std::size_t> write_to_socket(int fd, const iovec* vectors, int count) {
 
 Error end_of_stream() { return Error(Errc::peer_down, "the connection was closed by the peer"); }
 
-std::shared_ptr<Channel> make_socket_channel(PollingExecutor& executor, int fd, const char* kind) {
-  return std::make_shared<SocketChannel>(executor, fd, kind);
+std::shared_ptr<Channel> make_socket_channel(PollingExecutor& executor, int fd, const char* kind, std::string note) {
+  return std::make_shared<SocketChannel>(executor, fd, kind, std::move(note));
 }
 
 }  // namespace caftan::transport

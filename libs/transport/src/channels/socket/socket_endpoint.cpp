@@ -137,8 +137,8 @@ class HandshakeIo final : public Pollable, public std::enable_shared_from_this<H
     HandshakeDone done = std::move(done_);
     lock.unlock();
     executor_.unwatch(*this);
-    MadeChannel made = make_channel_(std::exchange(fd_, -1), handshake_.peer());
-    Accepted accepted{handshake_.peer(), std::move(made.channel), std::move(early_), std::move(made.why_not)};
+    auto channel = make_channel_(std::exchange(fd_, -1), handshake_.peer());
+    Accepted accepted{handshake_.peer(), std::move(channel), std::move(early_)};
     if (done) done(std::move(accepted));
   }
 
@@ -269,9 +269,7 @@ Error system_error(const std::string& what, const std::string& address) {
 }  // namespace
 
 MakeChannel make_sockets(PollingExecutor& executor, const char* kind) {
-  return [&executor, kind](int fd, const net::PeerInfo&) {
-    return MadeChannel{make_socket_channel(executor, fd, kind), {}};
-  };
+  return [&executor, kind](int fd, const net::PeerInfo&) { return make_socket_channel(executor, fd, kind); };
 }
 
 Result<std::shared_ptr<Listener>> listen_at_socket(const SocketKind& kind, PollingExecutor& executor,

@@ -11,13 +11,8 @@
 
 namespace caftan::transport {
 
-/// The channel of a connection whose handshake is over.
-struct MadeChannel {
-  std::shared_ptr<Channel> channel;
-  std::string why_not;  ///< Accepted::why_not
-};
-/// Makes it. @param fd  the connected socket, which the channel closes
-using MakeChannel = std::function<MadeChannel(int fd, const net::PeerInfo& peer)>;
+/// Makes the channel of a connection whose handshake is over. @param fd  the connected socket, which the channel closes
+using MakeChannel = std::function<std::shared_ptr<Channel>(int fd, const net::PeerInfo& peer)>;
 
 /// A kind of stream socket. Lives as long as the program.
 struct SocketKind {

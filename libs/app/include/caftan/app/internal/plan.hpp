@@ -28,8 +28,7 @@ struct PlannedWorker {
   int replica = 0;
   int process = 0;   ///< number of its process in the job, from 0
   std::string host;  ///< the host's name in [hosts]; empty if all workers run on this machine
-  /// By which channels the worker is reached: "loopback", "unix", "tcp", "unix, tcp" or, for the coordinator, "tcp
-  /// host:port".
+  /// By which channel the worker is reached: "loopback", "shm", "unix", "tcp" or, for the coordinator, "tcp host:port".
   std::string channel;
   int torch_threads = 1;
   bool drives = false;

@@ -18,8 +18,6 @@ struct Accepted {
   net::PeerInfo peer;
   std::shared_ptr<Channel> channel;
   wire::Bytes early;  ///< bytes that arrived behind the handshake; they belong to the session
-  /// Why the channel is not of the kind that the address names; empty if it is.
-  std::string why_not;
 };
 
 struct HandshakeIoOptions {
@@ -30,9 +28,9 @@ struct HandshakeIoOptions {
   std::size_t ring = 64 * 1024;
   /// Bytes that all rings of the executor's Workers may take; beyond that, connections get no rings.
   std::uint64_t rings = 64 << 20;
-  /// Gets the reason why the sides of a shm channel do not read tensors out of each other's memory, once that is known;
-  /// may be empty. Threads: any.
-  std::function<void(const std::string& peer, const std::string& why)> note = {};
+  /// Gets what a channel's `note` says from now on, if that becomes known after the handshake; may be empty. Threads:
+  /// any.
+  std::function<void(const std::string& peer, const std::string& note)> note = {};
 };
 
 using HandshakeDone = std::function<void(Result<Accepted>)>;
@@ -72,6 +70,10 @@ Result<void> check_address(const std::string& address);
 /// Checks whether this machine has channels of the kind of that name, as in Channel::kind. Errors: unsupported and
 /// limit_exceeded (with the reason), invalid_config (no such kind).
 Result<void> check_machine(const std::string& name);
+
+/// Returns what channels of the kind of that name lack on this machine, for people; empty if nothing.
+/// Precondition: check_machine(name).
+std::string machine_note(const std::string& name);
 
 /// Returns whether an address that has the right form leads anywhere: it is not empty, and its TCP port is not 0.
 bool is_dialable(const std::string& address);

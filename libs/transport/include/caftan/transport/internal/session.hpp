@@ -65,6 +65,7 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   /// Distinguishes sessions with the same peer.
   std::uint64_t connection() const noexcept { return connection_; }
   const char* channel_kind() const noexcept { return channel_->kind(); }
+  std::string channel_note() const { return channel_->note(); }
   std::string peer_place() const { return channel_->peer_place(); }
   const net::Limits& limits() const noexcept { return limits_; }
   bool ended() const noexcept { return ended_.load(std::memory_order_acquire); }
