@@ -4,6 +4,7 @@
 
 #include "autograd_roles.hpp"
 #include "caftan/transport/threaded_executor.hpp"
+#include "channel_kind.hpp"
 #include "folder.hpp"
 
 namespace caftan::test::autograd_ambient_test {
@@ -22,7 +23,7 @@ class AmbientOnThreads : public ::testing::TestWithParam<AmbientCase> {
     const bool sockets = std::string(GetParam().kind) == "unix";
     std::vector<WorkerAddress> world{{"worker0", ""}, {"worker1", ""}, {"worker2", ""}, {"worker3", ""}};
     if (sockets) {
-      for (auto& member : world) member.address = "unix:" + (folder_ / member.name);
+      for (auto& member : world) member.address = test::path_scheme() + (folder_ / member.name);
     }
     std::shared_ptr<transport::PollingExecutor> shared;
     for (const WorkerAddress& member : world) {

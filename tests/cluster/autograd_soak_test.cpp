@@ -12,6 +12,7 @@
 #include "caftan/remote/internal/actor_exchange.hpp"
 #include "caftan/tensor/operators.hpp"
 #include "caftan/transport/threaded_executor.hpp"
+#include "channel_kind.hpp"
 #include "folder.hpp"
 #include "soak_size.hpp"
 #include "worker/worker_core.hpp"
@@ -61,7 +62,7 @@ class ContextSoak : public ::testing::Test {
     for (const std::string name : {"a", "b"}) {
       WorkerOptions options;
       options.name = name;
-      options.world = {{"a", "unix:" + (folder_ / "a")}, {"b", "unix:" + (folder_ / "b")}};
+      options.world = {{"a", test::path_scheme() + (folder_ / "a")}, {"b", test::path_scheme() + (folder_ / "b")}};
       options.secret = "shared by this test";
       options.executor =
           std::make_shared<transport::ThreadedExecutor>(transport::ThreadedExecutor::Options{.runners = 1});

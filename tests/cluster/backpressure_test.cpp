@@ -8,6 +8,7 @@
 
 #include "caftan/tensor/operators.hpp"
 #include "caftan/transport/threaded_executor.hpp"
+#include "channel_kind.hpp"
 #include "folder.hpp"
 #include "rref_roles.hpp"
 
@@ -42,7 +43,7 @@ class Backpressure : public ::testing::TestWithParam<unsigned> {
     for (const char* name : {"a", "b"}) {
       WorkerOptions options;
       options.name = name;
-      options.world = {{"a", "unix:" + (folder_ / "a")}, {"b", ""}};
+      options.world = {{"a", test::path_scheme() + (folder_ / "a")}, {"b", ""}};
       options.secret = "shared by this test";
       options.limits.send_queue = std::uint64_t{1} << 20;
       options.executor =

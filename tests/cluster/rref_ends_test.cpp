@@ -7,6 +7,7 @@
 
 #include "caftan/testing/cluster.hpp"
 #include "caftan/transport/threaded_executor.hpp"
+#include "channel_kind.hpp"
 #include "folder.hpp"
 #include "rref/rref_handles.hpp"
 #include "rref/rref_host.hpp"
@@ -19,7 +20,8 @@ namespace {
 /// Two workers over a socket, each with a runner of its own.
 struct RunnersOfTheirOwn {
   RunnersOfTheirOwn() {
-    const std::vector<WorkerAddress> world{{"a", "unix:" + (folder / "a")}, {"b", "unix:" + (folder / "b")}};
+    const std::vector<WorkerAddress> world{{"a", test::path_scheme() + (folder / "a")},
+                                           {"b", test::path_scheme() + (folder / "b")}};
     for (const WorkerAddress& member : world) {
       WorkerOptions options;
       options.name = member.name;

@@ -11,19 +11,51 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <fstream>
 #include <stdexcept>
+#include <string_view>
 
 namespace caftan::test {
 
 using Clock = std::chrono::steady_clock;
+
+namespace {
+
+/// Returns whether a line of an application file or a word of the command line decides how workers talk.
+bool chooses_channel(std::string line) {
+  line.erase(std::min(line.find('#'), line.size()));
+  std::erase_if(line, [](char c) { return c == ' ' || c == '"'; });
+  for (const char* const choice : {"channel=", "placement=one_process", "placement=hosts"}) {
+    const std::size_t at = line.find(choice);
+    if (at == 0 || (at != line.npos && line[at - 1] == '.')) return true;
+  }
+  return false;
+}
+
+/// Returns the words of a command line, and with CAFTAN_TEST_CHANNEL a setting that makes a run of several processes
+/// use that kind of channel, unless its words or its file decide it.
+std::vector<std::string> words_of(const Folder& folder, const std::string& program,
+                                  const std::vector<std::string>& arguments) {
+  std::vector<std::string> words{program};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  const char* const kind = std::getenv("CAFTAN_TEST_CHANNEL");
+  const bool names_one = kind && kind != std::string_view("loopback");  // that one is for one process
+  if (!names_one || arguments.size() < 2 || arguments.front() != "run") return words;
+  bool chosen = std::ranges::any_of(arguments, chooses_channel);
+  std::ifstream file(folder.path() / arguments[1]);
+  for (std::string line; std::getline(file, line);) chosen = chosen || chooses_channel(line);
+  if (!chosen) words.push_back(std::string("cluster.channel=") + kind);
+  return words;
+}
+
+}  // namespace
 
 Command::Command(const Folder& folder, const std::string& program, const std::vector<std::string>& arguments) {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   std::array<int, 2> out{};
   std::array<int, 2> err{};
   if (::pipe2(out.data(), O_CLOEXEC) != 0 || ::pipe2(err.data(), O_CLOEXEC) != 0) throw std::runtime_error("pipe2");
-  std::vector<std::string> words{program};
-  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<std::string> words = words_of(folder, program, arguments);
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);

@@ -1,21 +1,35 @@
 #include "caftan/testing/cluster.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 
+#include "caftan/transport/internal/channel_pair.hpp"
 #include "caftan/transport/stepped_executor.hpp"
 #include "tapped_channel.hpp"
 
 namespace caftan::testing {
+namespace {
+
+/// Returns a connection of the kind that the environment names in CAFTAN_TEST_CHANNEL: loopback, without room that
+/// ends, unless tests of this repository ask for another one (docs/testing.md).
+LocalNetwork::Connection connect(transport::PollingExecutor& executor) {
+  constexpr std::size_t kNeverFull = std::size_t{1} << 40;
+  const char* const kind = std::getenv("CAFTAN_TEST_CHANNEL");
+  if (!kind || kind == std::string_view("loopback")) return transport::make_loopback_pair(executor, kNeverFull);
+  return transport::make_channel_pair(executor, kind).value();
+}
+
+}  // namespace
 
 Network::Network(const std::function<void(Link&)>& on_link)
     : channels_(std::make_shared<Channels>()),
       local_(std::make_shared<LocalNetwork>([channels = channels_, on_link](transport::PollingExecutor& executor,
                                                                             const std::string& one,
                                                                             const std::string& other) {
-        constexpr std::size_t kNeverFull = std::size_t{1} << 40;
-        auto [mine, theirs] = transport::make_loopback_pair(executor, kNeverFull);
+        auto [mine, theirs] = connect(executor);
         const auto first = std::make_shared<TappedChannel>(executor, std::move(mine), one, other);
         const auto second = std::make_shared<TappedChannel>(executor, std::move(theirs), other, one);
         for (const auto& channel : {first, second}) {

@@ -9,8 +9,27 @@ TappedChannel::TappedChannel(transport::PollingExecutor& executor, std::shared_p
                              std::string from, std::string to)
     : Link(std::move(from), std::move(to)), executor_(executor), inner_(std::move(inner)) {}
 
+void TappedChannel::start(Ready ready) {
+  ready_ = std::move(ready);
+  inner_->start([weak = weak_from_this()](bool readable, bool writable) {
+    if (const auto self = weak.lock()) self->on_ready(readable, writable);
+  });
+}
+
+void TappedChannel::on_ready(bool readable, bool writable) {
+  if (writable && !unsent_.empty()) {
+    put_unsent();
+    writable = writes_ && unsent_.empty();
+  }
+  reads_ = reads_ && !readable;
+  writes_ = writes_ && !writable;
+  if (!unsent_.empty()) inner_->arm(reads_, true);
+  if (readable || writable) ready_(readable, writable);
+}
+
 void TappedChannel::lose() {
   late_.clear();
+  unsent_.clear();
   lost_ = true;
 }
 
@@ -22,7 +41,7 @@ void TappedChannel::release() {
 
 void TappedChannel::set_full(bool full) {
   full_ = full;
-  if (!full_) inner_->arm(reads_, writes_);
+  if (!full_) inner_->arm(reads_, writes_ || !unsent_.empty());
 }
 
 std::size_t TappedChannel::count(wire::FrameKind kind) const {
@@ -33,7 +52,7 @@ std::size_t TappedChannel::count(wire::FrameKind kind) const {
 void TappedChannel::arm(bool read, bool write) {
   reads_ = read;
   writes_ = write;
-  inner_->arm(read, write && !full_);
+  inner_->arm(read, (write && !full_) || !unsent_.empty());
 }
 
 Result<std::size_t> TappedChannel::read(const iovec* vectors, int count) {
@@ -54,7 +73,7 @@ Result<std::size_t> TappedChannel::write(const iovec* vectors, int count) {
 }
 
 void TappedChannel::close_write() {
-  if (late_.empty()) return inner_->close_write();
+  if (late_.empty() && unsent_.empty()) return inner_->close_write();
   closes_late_ = true;
 }
 
@@ -106,16 +125,28 @@ void TappedChannel::forward_due() {
     put(late_.front().bytes);
     late_.pop_front();
   }
-  if (late_.empty() && std::exchange(closes_late_, false)) inner_->close_write();
+  if (late_.empty() && unsent_.empty() && std::exchange(closes_late_, false)) inner_->close_write();
 }
 
 void TappedChannel::put(wire::ByteView bytes) {
-  while (!bytes.empty()) {
-    const iovec vector{const_cast<std::byte*>(bytes.data()), bytes.size()};
+  const bool first = unsent_.empty();
+  wire::append(unsent_, bytes);
+  if (!first) return;
+  put_unsent();
+  if (!unsent_.empty()) inner_->arm(reads_, true);
+}
+
+void TappedChannel::put_unsent() {
+  std::size_t sent = 0;
+  while (sent < unsent_.size()) {
+    const iovec vector{unsent_.data() + sent, unsent_.size() - sent};
     const auto written = inner_->write(&vector, 1);
-    if (!written) return;  // the other end was closed; the writer learns that when it reads
-    bytes = bytes.subspan(*written);
+    if (written && *written == 0) break;
+    // Where the other end was closed, the writer learns that when it reads.
+    sent = written ? sent + *written : unsent_.size();
   }
+  unsent_.erase(unsent_.begin(), unsent_.begin() + static_cast<std::ptrdiff_t>(sent));
+  if (unsent_.empty() && late_.empty() && std::exchange(closes_late_, false)) inner_->close_write();
 }
 
 }  // namespace caftan::testing

@@ -4,6 +4,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "caftan/base/result.hpp"
@@ -31,7 +32,7 @@ class TappedChannel final : public transport::Channel, public Link, public std::
   void inject(wire::ByteView bytes) override { forward(bytes); }
   std::size_t count(wire::FrameKind kind) const override;
 
-  void start(Ready ready) override { inner_->start(std::move(ready)); }
+  void start(Ready ready) override;
   void arm(bool read, bool write) override;
   Result<std::size_t> read(const iovec* vectors, int count) override;
   Result<std::size_t> write(const iovec* vectors, int count) override;
@@ -43,7 +44,11 @@ class TappedChannel final : public transport::Channel, public Link, public std::
   void close() override;
   int fd() const noexcept override { return -1; }
   const char* kind() const noexcept override { return inner_->kind(); }
-  bool may_fall_silent() const noexcept override { return inner_->may_fall_silent(); }
+  std::string note() const override { return inner_->note(); }
+  bool lends() const override { return inner_->lends(); }
+  Result<void> read_lent(std::uint64_t from, std::span<std::byte> to) override { return inner_->read_lent(from, to); }
+  /// Both ends are in this process, whatever is between them.
+  bool may_fall_silent() const noexcept override { return false; }
 
  private:
   struct Late {
@@ -57,21 +62,25 @@ class TappedChannel final : public transport::Channel, public Link, public std::
   void forward_later(wire::ByteView bytes);
   void forward_due();
   void put(wire::ByteView bytes);
+  void put_unsent();
+  void on_ready(bool readable, bool writable);
 
   transport::PollingExecutor& executor_;
   const std::shared_ptr<transport::Channel> inner_;
+  Ready ready_;
   Filter filter_;
   std::map<wire::FrameKind, std::size_t> drops_;
   std::map<wire::FrameKind, std::size_t> counts_;
   wire::Bytes stream_;  // bytes that were written and are not a whole frame yet
   wire::Bytes held_;
   std::deque<Late> late_;
+  wire::Bytes unsent_;  // what has gone on, and the channel had no room for
   base::Duration delay_{};
   bool holding_ = false;
   bool full_ = false;
   bool lost_ = false;
   bool closes_late_ = false;
-  bool reads_ = false;  // what was asked for last
+  bool reads_ = false;  // what was asked for last, and not reported since
   bool writes_ = false;
 };
 

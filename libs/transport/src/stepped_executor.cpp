@@ -1,10 +1,15 @@
 #include "caftan/transport/stepped_executor.hpp"
 
+#include <sys/epoll.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <tuple>
+#include <utility>
+
+#include "caftan/transport/internal/poll_set.hpp"
 
 namespace caftan::transport {
 
@@ -113,6 +118,15 @@ void SteppedExecutor::take_due_timers() {
   }
 }
 
+/// Makes tasks of what the sockets report.
+void SteppedExecutor::take_events() {
+  for (epoll_event event{}; sockets_ && sockets_->wait(event, 0) == 1;) {
+    if (auto pollable = sockets_->find(event)) {
+      tasks_.emplace_back([pollable = std::move(pollable), events = event.events] { pollable->on_ready(events); });
+    }
+  }
+}
+
 bool SteppedExecutor::may_go_on(const SteppedWait& wait) const {
   return wait.notified_ || wait.deadline_ <= clock_.now();
 }
@@ -123,6 +137,7 @@ bool SteppedExecutor::step() {
   {
     const std::lock_guard lock(mutex_);
     take_due_timers();
+    take_events();
     std::vector<std::size_t> ready;
     for (std::size_t i = 0; i < blocked_.size(); ++i) {
       if (may_go_on(*blocked_[i])) ready.push_back(i);
@@ -200,9 +215,12 @@ bool SteppedExecutor::advance_to_next_timer() {
   return true;
 }
 
-void SteppedExecutor::watch(const std::shared_ptr<Pollable>&, std::uint32_t) { fail("sockets cannot be stepped"); }
-void SteppedExecutor::rearm(const Pollable&, std::uint32_t) { fail("sockets cannot be stepped"); }
-void SteppedExecutor::unwatch(const Pollable&) { fail("sockets cannot be stepped"); }
+void SteppedExecutor::watch(const std::shared_ptr<Pollable>& pollable, std::uint32_t events) {
+  if (!sockets_) sockets_ = std::make_unique<PollSet>();
+  sockets_->watch(pollable, events);
+}
+void SteppedExecutor::rearm(const Pollable& pollable, std::uint32_t events) { sockets_->rearm(pollable, events); }
+void SteppedExecutor::unwatch(const Pollable& pollable) { sockets_->unwatch(pollable); }
 
 base::Executor::Wait* SteppedExecutor::make_wait(std::byte* room) {
   static_assert(sizeof(SteppedWait) <= kWaitSize);

@@ -1,7 +1,5 @@
 // What every kind of channel promises. A new kind is one more line in INSTANTIATE.
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -13,6 +11,7 @@
 
 #include "caftan/base/ids.hpp"
 #include "caftan/transport/channel.hpp"
+#include "caftan/transport/internal/channel_pair.hpp"
 #include "caftan/transport/threaded_executor.hpp"
 #include "caftan/wire/bytes.hpp"
 #include "channels/shm/shm_channel.hpp"
@@ -27,28 +26,8 @@ void check(bool done) {
 }
 
 Ends loopback(PollingExecutor& executor) { return make_loopback_pair(executor, 64 * 1024); }
-
-Ends unix_sockets(PollingExecutor& executor) {
-  int fds[2];
-  check(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) == 0);
-  return {make_socket_channel(executor, fds[0], "unix"), make_socket_channel(executor, fds[1], "unix")};
-}
-
-Ends tcp_sockets(PollingExecutor& executor) {
-  const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  check(::bind(listener, reinterpret_cast<sockaddr*>(&address), size) == 0 && ::listen(listener, 1) == 0 &&
-        ::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size) == 0);
-  const int one = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  check(::connect(one, reinterpret_cast<sockaddr*>(&address), size) == 0);
-  const int other = ::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-  check(other >= 0 && ::fcntl(one, F_SETFL, O_NONBLOCK) == 0);
-  ::close(listener);
-  return {make_socket_channel(executor, one, "tcp"), make_socket_channel(executor, other, "tcp")};
-}
+Ends unix_sockets(PollingExecutor& executor) { return make_channel_pair(executor, "unix").value(); }
+Ends tcp_sockets(PollingExecutor& executor) { return make_channel_pair(executor, "tcp").value(); }
 
 /// Both ends switch to rings of 32 KiB after the first write, or after some of them: what is under way may be on the
 /// socket, in the rings, or on both.

@@ -1,5 +1,6 @@
 /// The executor of deterministic tests: runners take turns under a baton, a seed chooses the next one, and the clock
-/// moves by hand. A whole cluster of Workers over loopback channels repeats exactly for the same seed. Start with
+/// moves by hand. A whole cluster of Workers over loopback channels repeats exactly for the same seed; over sockets it
+/// does as far as the kernel has each byte there when it was written, which it promises for none. Start with
 /// `SteppedExecutor`, `run` and `advance`; a blocking call on the test's thread steps the cluster until it can go on.
 #pragma once
 
@@ -16,7 +17,9 @@
 
 namespace caftan::transport {
 
-/// Not for sockets: channels must be loopback. Threads: the test's thread drives; only the holder of the baton runs.
+class PollSet;
+
+/// Threads: the test's thread drives; only the holder of the baton runs.
 class SteppedExecutor final : public PollingExecutor {
  public:
   explicit SteppedExecutor(std::uint64_t seed);
@@ -59,6 +62,7 @@ class SteppedExecutor final : public PollingExecutor {
 
   static Runner*& this_runner() noexcept;
   void take_due_timers();
+  void take_events();
   void hand_baton_to(Runner& runner);
   void run_loop(Runner& runner);
   bool may_go_on(const SteppedWait& wait) const;
@@ -69,6 +73,7 @@ class SteppedExecutor final : public PollingExecutor {
   std::condition_variable driver_;
   Runner* baton_ = nullptr;  // null = the test's thread
   bool stopping_ = false;
+  std::unique_ptr<PollSet> sockets_;  // made with the first one
   std::deque<base::Task> tasks_;
   std::vector<Timer> timers_;
   std::uint64_t timer_order_ = 0;
