@@ -3,6 +3,7 @@
 //
 //   caftan_bench shm | unix | tcp | loopback
 //   caftan_bench shm off    cluster.spin = "off": threads that wait sleep
+//   caftan_bench tcp ADDRESS NAMESPACE   to a network namespace from which this one is reached at ADDRESS (distant.py)
 #include <ATen/ops/ones.h>
 #include <signal.h>
 
@@ -265,6 +266,14 @@ class CaftanBench {
   RRef<Echoer> object_;
 };
 
+/// How the two workers of a run meet.
+struct Meeting {
+  std::string kind;
+  bool spins = true;
+  std::string host = "127.0.0.1";  ///< the caller's, of kind tcp
+  std::string far_namespace{};     ///< the network namespace of the other worker; empty: that of the caller
+};
+
 int serve_until_end(const std::string& kind, bool spins, const ParentLink& parent) {
   const std::string caller_at = parent.hear();
   const std::string echo_at = parent.hear();
@@ -278,11 +287,19 @@ int serve_until_end(const std::string& kind, bool spins, const ParentLink& paren
   return 0;
 }
 
-int run_two_processes(const std::string& kind, bool spins) {
-  PeerProcess peer([&](const ParentLink& parent) { return serve_until_end(kind, spins, parent); });
+int run_two_processes(const Meeting& meeting) {
+  const std::string& kind = meeting.kind;
+  const bool spins = meeting.spins;
+  PeerProcess peer([&](const ParentLink& parent) {
+    if (!meeting.far_namespace.empty() && !enter_namespace(meeting.far_namespace)) {
+      std::perror("caftan_bench: namespace");
+      return 1;
+    }
+    return serve_until_end(kind, spins, parent);
+  });
   const test::Folder folder;
   const bool is_path = kind != "tcp";
-  const std::string caller_at = is_path ? kind + ":" + (folder / "caller") : "tcp:127.0.0.1:0";
+  const std::string caller_at = is_path ? kind + ":" + (folder / "caller") : "tcp:" + meeting.host + ":0";
   const std::string echo_at = is_path ? kind + ":" + (folder / "echo") : "tcp:127.0.0.1:0";
   // The system chooses the port, so the peer gets the address once this worker listens.
   const auto executor = make_executor(spins);
@@ -342,10 +359,13 @@ int main(int argc, char** argv) {
   ::setenv("THP_MEM_ALLOC_ENABLE", "1", 0);  // as Program::main does
   const std::string kind = argc >= 2 ? argv[1] : "";
   const bool off = argc == 3 && std::string(argv[2]) == "off";
+  if (argc == 4 && kind == "tcp") {
+    return caftan::bench::run_two_processes({.kind = kind, .host = argv[2], .far_namespace = argv[3]});
+  }
   const bool is_known = argc == 2 || (off && kind == "shm");
   if (is_known && (kind == "shm" || kind == "unix" || kind == "tcp"))
-    return caftan::bench::run_two_processes(kind, !off);
+    return caftan::bench::run_two_processes({.kind = kind, .spins = !off});
   if (is_known && kind == "loopback") return caftan::bench::run_loopback();
-  std::fprintf(stderr, "usage: caftan_bench shm [off] | unix | tcp | loopback\n");
+  std::fprintf(stderr, "usage: caftan_bench shm [off] | unix | tcp [ADDRESS NAMESPACE] | loopback\n");
   return 2;
 }

@@ -1,5 +1,7 @@
 #include "peer_process.hpp"
 
+#include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -35,6 +37,14 @@ void ParentLink::wait_for_end() const {
     const ssize_t got = read(read_fd, ignored, sizeof ignored);
     if (got == 0 || (got < 0 && errno != EINTR)) return;
   }
+}
+
+bool enter_namespace(const std::string& name) {
+  const int fd = open(("/run/netns/" + name).c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  const bool entered = setns(fd, CLONE_NEWNET) == 0;
+  close(fd);
+  return entered;
 }
 
 PeerProcess::PeerProcess(const std::function<int(const ParentLink&)>& body) {

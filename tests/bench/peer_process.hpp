@@ -21,6 +21,10 @@ struct ParentLink {
   void wait_for_end() const;
 };
 
+/// Moves this thread into a network namespace, by the name that `ip netns add` gave it. Returns whether it is there;
+/// else errno says why not. Sockets that were made before stay where they are.
+bool enter_namespace(const std::string& name);
+
 class PeerProcess {
  public:
   /// Forks a process that runs `body` and leaves with its result, without static destructors.

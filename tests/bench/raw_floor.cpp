@@ -4,6 +4,8 @@
 // in shared memory, and what wakes the other end is a byte on a Unix socket, an eventfd or a futex.
 //
 //   raw_floor unix | tcp | futex | memcpy | bells
+//   raw_floor tcp ADDRESS NAMESPACE   to a network namespace from which this one is reached at ADDRESS (distant.py)
+#include <arpa/inet.h>
 #include <linux/futex.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -117,16 +119,23 @@ int echo_socket(int fd) {
   }
 }
 
-/// Returns two connected TCP sockets of the loopback device.
-std::array<int, 2> tcp_pair() {
+/// Where the two ends of a TCP connection are.
+struct TcpPlaces {
+  std::string address = "127.0.0.1";  ///< of the end that listens
+  std::string far_namespace{};        ///< of the end that connects; empty: where this process is
+};
+
+/// Returns two connected TCP sockets.
+std::array<int, 2> tcp_pair(const TcpPlaces& places) {
   const int listener = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (inet_pton(AF_INET, places.address.c_str(), &address.sin_addr) != 1) fail("raw_floor: address");
   socklen_t length = sizeof address;
   auto* generic = reinterpret_cast<sockaddr*>(&address);
   if (listener < 0 || bind(listener, generic, length) != 0 || listen(listener, 1) != 0) fail("raw_floor: listen");
   if (getsockname(listener, generic, &length) != 0) fail("raw_floor: getsockname");
+  if (!places.far_namespace.empty() && !enter_namespace(places.far_namespace)) fail("raw_floor: namespace");
   const int client = socket(AF_INET, SOCK_STREAM, 0);
   if (client < 0 || connect(client, generic, length) != 0) fail("raw_floor: connect");
   const int server = accept(listener, nullptr, nullptr);
@@ -137,10 +146,10 @@ std::array<int, 2> tcp_pair() {
   return {client, server};
 }
 
-int run_socket(const std::string& kind) {
+int run_socket(const std::string& kind, const TcpPlaces& places) {
   std::array<int, 2> pair{};
   if (kind == "tcp") {
-    pair = tcp_pair();
+    pair = tcp_pair(places);
   } else if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair.data()) != 0) {
     fail("raw_floor: socketpair");
   }
@@ -470,11 +479,12 @@ int run_memcpy() {
 }  // namespace caftan::bench
 
 int main(int argc, char** argv) {
+  if (argc == 4 && std::string(argv[1]) == "tcp") return caftan::bench::run_socket("tcp", {argv[2], argv[3]});
   const std::string kind = argc == 2 ? argv[1] : "";
-  if (kind == "unix" || kind == "tcp") return caftan::bench::run_socket(kind);
+  if (kind == "unix" || kind == "tcp") return caftan::bench::run_socket(kind, {});
   if (kind == "futex") return caftan::bench::run_futex();
   if (kind == "memcpy") return caftan::bench::run_memcpy();
   if (kind == "bells") return caftan::bench::run_bells();
-  std::fprintf(stderr, "usage: raw_floor unix | tcp | futex | memcpy | bells\n");
+  std::fprintf(stderr, "usage: raw_floor unix | tcp [ADDRESS NAMESPACE] | futex | memcpy | bells\n");
   return 2;
 }
