@@ -78,7 +78,7 @@ Result<void> ServedCalls::send_error(const std::shared_ptr<Session>& session, st
   EncodedFrame encoded;
   auto done = encode_error(session->writer().fitting(error.at(ports_.name())), call, session->peer().features, encoded);
   if (!done) return done;
-  session->writer().send(encoded.frame, transport::FlushBy::queue_end);
+  session->writer().send(encoded.frame, transport::FlushBy::task_end);
   return {};
 }
 
@@ -99,7 +99,7 @@ Result<void> ServedCalls::send_reply(const std::shared_ptr<Session>& session, st
   if (const auto fits = session->writer().check_size(encoded.frame); !fits) {
     return give_up(Error(fits.error().code(), ports_.name(), "the result: " + fits.error().text()));
   }
-  if (!session->writer().send(encoded.frame, transport::FlushBy::queue_end)) handed->undo();
+  if (!session->writer().send(encoded.frame, transport::FlushBy::task_end)) handed->undo();
   return {};
 }
 

@@ -39,7 +39,8 @@ bool FrameWriter::send(wire::OutFrame& frame, std::optional<FlushBy> may_wait) {
     ++held_back_;
     const bool enough =
         outbox_.queued_bytes() >= kFlushAt || (may_wait == FlushBy::soon && held_back_ >= kFramesHeldBack);
-    if (!may_wait || enough) {
+    const bool is_last = may_wait == FlushBy::task_end && parts_.executor.runs_last_task();
+    if (!may_wait || enough || is_last) {
       flush_locked();
     } else if (!flush_due_ || (may_wait == FlushBy::soon && flush_due_ != FlushBy::soon)) {
       flush_due_ = may_wait;

@@ -84,6 +84,7 @@ void ThreadedExecutor::post(base::Task task) {
     const base::LockGuard lock(mutex_);
     if (stopping_) return;
     queue_.push(std::move(task));
+    has_tasks_.store(true, std::memory_order_relaxed);
     ++posts_;
     const ThreadState& thread = thread_state();
     // This runner takes the task right after its present one; for more tasks `run` wakes another runner.
@@ -108,6 +109,7 @@ void ThreadedExecutor::post_due(base::Task task) {
     const base::LockGuard lock(mutex_);
     if (stopping_) return;
     queue_.push_due(std::move(task));
+    has_tasks_.store(true, std::memory_order_relaxed);
     ++posts_;
     must_wake = crew_.has_idle();
     task_wake_ = task_wake_ || must_wake;
@@ -135,6 +137,7 @@ void ThreadedExecutor::run() {
         task = crew_.take_held();
       } else if (queue_.size() > 0 && tasks < kTasksBetweenPolls) {
         task = queue_.take();
+        has_tasks_.store(queue_.size() > 0, std::memory_order_relaxed);
         // If this task takes long, another thread has to take the tasks and writes that wait here.
         must_wake = (queue_.size() > 0 || !flushes_.empty()) && want_backstop_locked();
       } else if (queue_.size() == 0 && flushes_.empty() && crew_.has_enough_idle()) {
@@ -307,10 +310,18 @@ void ThreadedExecutor::has_read(const std::weak_ptr<ClaimableSource>& source) {
   if (spins_.is_on() && thread.runner_of == this) thread.note_source(source);
 }
 
+/// What a runner reads, and an actor that it resumes, may be followed by more of the same (`defers_wakeups`); so may
+/// what a user's function sends.
+bool ThreadedExecutor::runs_last_task() const noexcept {
+  const ThreadState& thread = thread_state();
+  return thread.runner_of == this && !thread.inside_reading_wait && !thread.defers_wakeups &&
+         !base::UserCode::runs_here() && !has_tasks_.load(std::memory_order_relaxed);
+}
+
 void ThreadedExecutor::flush_later(std::shared_ptr<Flushable> flushable, FlushBy by) {
   const ThreadState& thread = thread_state();
   const bool is_runner = thread.runner_of == this;
-  if (thread.inside_reading_wait || (!is_runner && by == FlushBy::queue_end)) return flushable->flush();
+  if (thread.inside_reading_wait || (!is_runner && by != FlushBy::soon)) return flushable->flush();
   bool must_wake = false;
   bool no_backstop = false;
   {

@@ -409,5 +409,29 @@ TEST(ThreadedExecutor, AThreadThatReadsASourceMissesNoNotification) {
   notifier.join();
 }
 
+TEST(ThreadedExecutor, ATaskIsTheLastOneIfNoOtherWaitsAndNothingMoreIsToCome) {
+  ThreadedExecutor executor({.runners = 1});
+  EXPECT_FALSE(executor.runs_last_task()) << "no runner";
+  std::promise<std::vector<bool>> done;
+  executor.post([&] {
+    std::vector<bool> found{executor.runs_last_task()};
+    {
+      const base::Executor::DeferWakeups actor(executor);
+      found.push_back(executor.runs_last_task());
+    }
+    {
+      const base::UserCode function;
+      found.push_back(executor.runs_last_task());
+    }
+    executor.post([&, found]() mutable {
+      found.push_back(executor.runs_last_task());
+      done.set_value(found);
+    });
+    found.push_back(executor.runs_last_task());
+    EXPECT_FALSE(found.back()) << "another task waits";
+  });
+  EXPECT_EQ(done.get_future().get(), (std::vector<bool>{true, false, false, true}));
+}
+
 }  // namespace
 }  // namespace caftan::transport::threaded_executor_test

@@ -81,6 +81,7 @@ class ClaimableSource : public base::ReadableSource {
 /// How soon held-back bytes have to leave.
 enum class FlushBy {
   queue_end,  ///< when the queue of this runner is empty: at the end of a task
+  task_end,   ///< as queue_end, of the last bytes of a task: at once if no other task waits
   soon,       ///< within some 100 us, however long this thread computes
 };
 
@@ -96,6 +97,9 @@ class PollingExecutor : public base::Executor {
   virtual void rearm(const Pollable& pollable, std::uint32_t events) = 0;
   /// Stops reporting. A call of `on_ready` that has begun may still be running afterwards.
   virtual void unwatch(const Pollable& pollable) = 0;
+  /// Returns whether this thread runs a task behind which no other one waits: what it holds back leaves next in any
+  /// case. Not where a task may send more.
+  virtual bool runs_last_task() const noexcept { return false; }
   /// Calls `flush` before this thread sleeps or waits, and no later than `by`; at once where nothing coalesces.
   virtual void flush_later(std::shared_ptr<Flushable> flushable, FlushBy by) = 0;
 

@@ -55,6 +55,7 @@ class ThreadedExecutor final : public PollingExecutor, private base::RunnerLimit
   void watch(const std::shared_ptr<Pollable>& pollable, std::uint32_t events) override;
   void rearm(const Pollable& pollable, std::uint32_t events) override;
   void unwatch(const Pollable& pollable) override;
+  bool runs_last_task() const noexcept override;
   void flush_later(std::shared_ptr<Flushable> flushable, FlushBy by) override;
   void has_read(const std::weak_ptr<ClaimableSource>& source) override;
   /// Returns how often threads have waited without sleep.
@@ -103,7 +104,8 @@ class ThreadedExecutor final : public PollingExecutor, private base::RunnerLimit
 
   mutable base::Mutex mutex_;
   TaskQueue queue_ CAFTAN_GUARDED_BY(mutex_);
-  Crew crew_;  // used under mutex_, except the method may_begin_unasked
+  std::atomic<bool> has_tasks_{false};  // whether some wait in the queue; written under mutex_
+  Crew crew_;                           // used under mutex_, except the method may_begin_unasked
   // Writes that are held back: the first thread that is free performs them.
   std::vector<std::shared_ptr<Flushable>> flushes_ CAFTAN_GUARDED_BY(mutex_);
   std::atomic<bool> has_flushes_{false};                    // whether there are any; written under mutex_
