@@ -153,6 +153,7 @@ def parse_options():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--bin", type=Path, required=True, help="folder of the benchmark programs")
     parser.add_argument("--turns", type=int, default=8)
+    parser.add_argument("--state", choices=NEIGHBOURS, help="one state alone")
     parser.add_argument("--seconds", type=float, default=0.2, help="length of one measurement")
     options = parser.parse_args()
     if options.turns < 1 or not 0.01 <= options.seconds <= 10:
@@ -170,6 +171,8 @@ def main():
     sides = {AUTO: Caftan(options.bin, AUTO), OFF: Caftan(options.bin, OFF), RAW: raw}
     try:
         for state, nice in NEIGHBOURS.items():
+            if options.state not in (None, state):
+                continue
             loops = CountingLoops(2, nice, 3600) if nice is not None else None
             moods = {mood: {title: [] for title in PAUSES} for mood in ("good", "bad")}
             try:

@@ -1,24 +1,33 @@
 #include "caftan/transport/internal/spin_policy.hpp"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 
 namespace caftan::transport {
 
 namespace {
 
-constexpr base::Duration kShortWait = std::chrono::microseconds(50);  // shorter waits are worth a spin
 // What a short wait sets the limit to, at least: a spin that is lost by little costs a sleep, after which waits look
 // long.
 constexpr base::Duration kRoomForDelay = std::chrono::microseconds(20);
 constexpr base::Duration kShortest = std::chrono::microseconds(2);  // halved limits below are 0
 constexpr std::uint32_t kWaitsPerTrial = 64;
-constexpr base::Duration kGap = std::chrono::microseconds(50);
+// Another program keeps a core for a slice of a millisecond and more. Interrupts of a virtual machine take up to 100
+// us, and threads of the kernel, which no spin disturbs, less than that.
+constexpr base::Duration kGap = std::chrono::microseconds(400);
 constexpr base::Duration kGapsTogether = std::chrono::milliseconds(100);
 constexpr base::Duration kCrowded = std::chrono::milliseconds(100);
 constexpr base::Duration kLongestCrowded = std::chrono::seconds(10);
 constexpr std::uint32_t kCrowdedLooks = 2;  // one may meet a thread of this process that runs for a moment
 
 }  // namespace
+
+std::uint64_t count_lost_cores() noexcept {
+  rusage used{};
+  ::getrusage(RUSAGE_THREAD, &used);
+  return static_cast<std::uint64_t>(used.ru_nivcsw);
+}
 
 base::Duration SpinPolicy::begin(SpinHabit& habit, Waiter waiter, base::TimePoint now) noexcept {
   if (!is_on() || now < habit.crowded_until || is_crowded(now)) return base::Duration::zero();
@@ -52,10 +61,13 @@ bool SpinPolicy::go_on(SpinHabit& habit, Waiter waiter, base::TimePoint now) noe
 }
 
 /// Looks for gaps, in which another program had the core of this thread.
-void SpinPolicy::note_turn(SpinHabit& habit, base::TimePoint now) noexcept {
+void SpinPolicy::note_turn(SpinHabit& habit, base::TimePoint now) const noexcept {
   const base::Duration since = now - habit.last_turn;
   habit.last_turn = now;
   if (since <= kGap) return;
+  const std::uint64_t lost = lost_cores_();
+  if (lost == habit.lost_cores) return;
+  habit.lost_cores = lost;
   const bool is_second = now - habit.last_gap <= kGapsTogether;
   habit.last_gap = now;
   if (!is_second) return;
@@ -70,7 +82,7 @@ void SpinPolicy::end(Waiter waiter, bool won) noexcept {
 }
 
 void SpinPolicy::learn(SpinHabit& habit, base::Duration took) const noexcept {
-  if (took < kShortWait) {
+  if (took < options_.longest) {
     habit.limit = std::clamp(2 * took, kRoomForDelay, options_.longest);
   } else {
     habit.limit /= 2;

@@ -2,12 +2,19 @@
 #include "caftan/transport/internal/spin_policy.hpp"
 
 #include <gtest/gtest.h>
+#include <sched.h>
+
+#include <atomic>
+#include <thread>
 
 namespace caftan::transport::spin_policy_test {
 namespace {
 
 using namespace std::chrono_literals;
 using Waiter = SpinPolicy::Waiter;
+
+std::uint64_t lost_cores = 0;  // what the kernel counts
+std::uint64_t count_lost() noexcept { return lost_cores; }
 
 constexpr SpinOptions kLearns{.threads = 1, .cores = 2};
 constexpr SpinOptions kAlways{.threads = 1, .longest = 20us, .learns = false, .cores = 2};
@@ -30,8 +37,13 @@ class Thread {
     clock_.advance(time - spun);
     return spun;
   }
-  /// Spins, and loses its core for `gap` meanwhile. Returns whether it may go on.
+  /// Spins, and loses its core to another thread for `gap` meanwhile. Returns whether it may go on.
   bool lose_core(base::Duration gap) {
+    ++lost_cores;
+    return is_interrupted(gap);
+  }
+  /// Spins, and an interrupt takes `gap` meanwhile. Returns whether it may go on.
+  bool is_interrupted(base::Duration gap) {
     SpinWait wait(policy_, habit, waiter_, clock_);
     EXPECT_TRUE(wait.go_on());
     clock_.advance(gap);
@@ -166,12 +178,12 @@ TEST_F(SpinPolicyTest, WhatFoundSomethingIsCounted) {
 }
 
 TEST_F(SpinPolicyTest, SP8_TwoGapsSoonAfterEachOtherKeepTheThreadFromSpinning) {
-  SpinPolicy policy(kAlways);
+  SpinPolicy policy(kAlways, &count_lost);
   Thread thread(policy, clock_);
   Thread other(policy, clock_);
-  EXPECT_TRUE(thread.lose_core(51us));
+  EXPECT_TRUE(thread.lose_core(401us));
   clock_.advance(99ms);
-  EXPECT_FALSE(thread.lose_core(51us));
+  EXPECT_FALSE(thread.lose_core(401us));
   EXPECT_FALSE(thread.may_spin());
   EXPECT_TRUE(other.may_spin()) << "it has not lost its core";
   clock_.advance(99ms);
@@ -181,32 +193,63 @@ TEST_F(SpinPolicyTest, SP8_TwoGapsSoonAfterEachOtherKeepTheThreadFromSpinning) {
 }
 
 TEST_F(SpinPolicyTest, SP8_GapsFarApartOrShortOnesAreNoNeighbours) {
-  SpinPolicy policy(kAlways);
+  SpinPolicy policy(kAlways, &count_lost);
   Thread thread(policy, clock_);
   for (int i = 0; i < 5; ++i) {
-    EXPECT_TRUE(thread.lose_core(50us));
-    EXPECT_TRUE(thread.lose_core(51us));
+    EXPECT_TRUE(thread.lose_core(400us));
+    EXPECT_TRUE(thread.lose_core(401us));
     clock_.advance(101ms);
   }
 }
 
+TEST_F(SpinPolicyTest, SP8_AnInterruptIsNoNeighbourHoweverLongItTakes) {
+  SpinPolicy policy(kAlways, &count_lost);
+  Thread thread(policy, clock_);
+  thread.lose_core(401us);
+  clock_.advance(101ms);
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(thread.is_interrupted(2ms));
+  EXPECT_TRUE(thread.lose_core(401us)) << "the first within 100 ms";
+  EXPECT_FALSE(thread.lose_core(401us));
+}
+
+TEST_F(SpinPolicyTest, SP8_TheKernelCountsTheCoresThatAThreadLoses) {
+  cpu_set_t all;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof all, &all), 0);
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(::sched_getcpu(), &one);
+  ASSERT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);
+  std::atomic<bool> ended{false};
+  std::thread neighbour([&] {  // has the same core
+    while (!ended) {
+    }
+  });
+  const std::uint64_t before = count_lost_cores();
+  while (count_lost_cores() == before) {
+  }
+  ended = true;
+  neighbour.join();
+  EXPECT_EQ(::sched_setaffinity(0, sizeof all, &all), 0);
+}
+
 TEST_F(SpinPolicyTest, SP8_TimeSpentReadingIsNoGap) {
-  SpinPolicy policy({.threads = 1, .longest = 1ms, .learns = false, .cores = 2});
+  SpinPolicy policy({.threads = 1, .longest = 10ms, .learns = false, .cores = 2}, &count_lost);
   SpinHabit habit;
   SpinWait wait(policy, habit, Waiter::caller, clock_);
   for (int i = 0; i < 5; ++i) {
     EXPECT_TRUE(wait.go_on());
-    clock_.advance(100us);
+    clock_.advance(500us);
+    ++lost_cores;
     wait.worked();
   }
 }
 
 TEST_F(SpinPolicyTest, SP8_EachTimeItIsTwiceAsLongUpToTenSeconds) {
-  SpinPolicy policy(kAlways);
+  SpinPolicy policy(kAlways, &count_lost);
   Thread thread(policy, clock_);
   for (const auto time : {100ms, 200ms, 400ms, 800ms, 1600ms, 3200ms, 6400ms, 10000ms, 10000ms}) {
-    ASSERT_TRUE(thread.lose_core(51us));
-    ASSERT_FALSE(thread.lose_core(51us));
+    ASSERT_TRUE(thread.lose_core(401us));
+    ASSERT_FALSE(thread.lose_core(401us));
     clock_.advance(time - 1us);
     EXPECT_FALSE(thread.may_spin()) << time.count();
     clock_.advance(1us);
@@ -214,8 +257,8 @@ TEST_F(SpinPolicyTest, SP8_EachTimeItIsTwiceAsLongUpToTenSeconds) {
     clock_.advance(101ms);
   }
   clock_.advance(10s);
-  thread.lose_core(51us);
-  thread.lose_core(51us);
+  thread.lose_core(401us);
+  thread.lose_core(401us);
   clock_.advance(100ms);
   EXPECT_TRUE(thread.may_spin()) << "as the first time";
 }

@@ -15,7 +15,7 @@ struct SpinOptions {
   static constexpr base::Duration kLongest = std::chrono::microseconds(50);
 
   unsigned threads = 0;               ///< callers that may spin at the same time; 0: no thread spins
-  base::Duration longest = kLongest;  ///< of one spin
+  base::Duration longest = kLongest;  ///< of one spin; shorter waits are worth one
   bool learns = true;                 ///< the limit follows the waits of a thread; false: it is `longest`
   unsigned cores = 1;                 ///< of the machine: with more runnable tasks no thread spins
 
@@ -27,10 +27,15 @@ struct SpinHabit {
   base::Duration limit{0};          ///< of its next spin
   std::uint32_t waits_asleep = 0;   ///< begun with limit 0
   base::TimePoint last_turn{};      ///< of its spin
+  std::uint64_t lost_cores = 0;     ///< the kernel's count at its last gap
   base::TimePoint last_gap{};       ///< since when it has lost its core once
   base::TimePoint crowded_until{};  ///< it does not spin before
   base::Duration crowded_for{0};    ///< the last time
 };
+
+/// Returns how often the kernel gave the core of the calling thread to another thread before it waited: its involuntary
+/// context switches. Interrupts, and programs beside the virtual machine, are none.
+std::uint64_t count_lost_cores() noexcept;
 
 /// Threads: any; a SpinHabit is used by its own thread alone.
 class SpinPolicy {
@@ -44,7 +49,9 @@ class SpinPolicy {
     std::uint64_t won = 0;    ///< that found what was waited for
   };
 
-  explicit SpinPolicy(const SpinOptions& options) : options_(options) {}
+  /// @param lost_cores  the count of the calling thread; tests count themselves
+  explicit SpinPolicy(const SpinOptions& options, std::uint64_t (*lost_cores)() noexcept = &count_lost_cores)
+      : options_(options), lost_cores_(lost_cores) {}
   SpinPolicy(const SpinPolicy&) = delete;
   SpinPolicy& operator=(const SpinPolicy&) = delete;
 
@@ -75,9 +82,10 @@ class SpinPolicy {
   bool is_crowded(base::TimePoint now) const noexcept {
     return now.time_since_epoch().count() < crowded_until_.load(std::memory_order_relaxed);
   }
-  static void note_turn(SpinHabit& habit, base::TimePoint now) noexcept;
+  void note_turn(SpinHabit& habit, base::TimePoint now) const noexcept;
 
   const SpinOptions options_;
+  std::uint64_t (*const lost_cores_)() noexcept;
   std::atomic<unsigned> callers_{0};  // that spin
   std::atomic<unsigned> runners_{0};  // that spin: one at most
   std::atomic<base::TimePoint::rep> crowded_until_{0};
