@@ -43,6 +43,10 @@ class Side:
             self._peers = ready["peers"]
             self._pause(signal.SIGSTOP)
 
+    def pids(self):
+        """Returns the ids of the program and of its peers."""
+        return [self._process.pid, *self._peers]
+
     def offers(self, measure):
         return self.failure is None and measure in self.measures
 
