@@ -34,6 +34,10 @@ class ServedCalls {
 
   /// Calls that were not answered are inside. It is never closed: calls of peers are served until sessions end.
   base::Gate& gate() noexcept { return gate_; }
+  /// As rpc::Batches::set_max_size.
+  Result<void> set_max_batch_size(const rpc::FunctionEntry& function, std::size_t size) {
+    return dispatcher_.batches().set_max_size(function, size);
+  }
   /// The worker stops: lets its named objects go, and starts the runs that answer the requests of batched functions.
   /// From now on no object gets a name, and no request waits for others.
   void begin_stop() {

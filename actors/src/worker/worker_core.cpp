@@ -215,6 +215,12 @@ StopReport WorkerCore::stop() {
   return given_up;
 }
 
+Result<void> WorkerCore::set_max_batch_size(const char* tag, std::size_t size) {
+  const rpc::FunctionEntry* const function = registry_.find(tag);
+  if (!function) return Error(Errc::unknown_function, name(), "the batched method is not registered at this worker");
+  return served_.set_max_batch_size(*function, size);
+}
+
 void WorkerCore::end() {
   (void)stop();
   if (!has_ended()) (void)end_rest(base::kNever);

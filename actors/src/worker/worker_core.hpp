@@ -82,6 +82,10 @@ class WorkerCore final : public MemberPorts,
   }
   void on_unobserved_error(std::string_view what, const Error& error) noexcept override;
 
+  /// Changes the max_size of the batched function or method of that tag (rpc::kFunctionTag).
+  /// Errors: unknown_function (not registered here), bad_arguments (out of range).
+  Result<void> set_max_batch_size(const char* tag, std::size_t size);
+
   // MemberPorts
   remote::ActorHost& actor_host() override { return *actor_host_; }
   WorkerLife life() const noexcept override { return self_; }
