@@ -7,6 +7,7 @@
 #include "cartpole_batch/config.hpp"
 #include "image_training/config.hpp"
 #include "parameter_server/config.hpp"
+#include "ps_bench/config.hpp"
 #include "rl_bench/config.hpp"
 #include "rnn_lm/config.hpp"
 
@@ -80,10 +81,31 @@ inline void add_batching_types(RoleTypes& types) {
   types.add(std::move(asking)).value();
 }
 
+/// Adds the types of the benchmark of parameter servers.
+inline void add_ps_bench_types(RoleTypes& types) {
+  RoleType server{
+      .name = "ps_bench.server",
+      .doc = "Averages the gradients of its trainers, or makes steps of them, and measures how long that takes"};
+  RoleType trainer{
+      .name = "ps_bench.trainer",
+      .doc = "Computes gradients of a model that learns nothing, sends them to its servers, and measures each part"};
+  RoleType master{
+      .name = "ps_bench.master",
+      .doc = "Measures parameter servers and their trainers, as PyTorch's benchmark of parameter servers does"};
+  master.config = SettingsDeclaration::of<ps_bench::MasterConfig>();
+  master.uses = {{.name = "servers", .role_type = "ps_bench.server", .min = 1, .max = RoleUse::kAnyNumber},
+                 {.name = "trainers", .role_type = "ps_bench.trainer", .min = 1, .max = RoleUse::kAnyNumber}};
+  master.drives = true;
+  types.add(std::move(server)).value();
+  types.add(std::move(trainer)).value();
+  types.add(std::move(master)).value();
+}
+
 /// Returns the types of all built-in applications as the command registers them.
 inline RoleTypes make_shipped_types() {
   RoleTypes types = make_cartpole_types();
   add_batching_types(types);
+  add_ps_bench_types(types);
   RoleType averaging{.name = "batch_parameter_server.server",
                      .doc = "Owns a model and makes each step of it from one gradient of each trainer"};
   averaging.config = SettingsDeclaration::of<batch_parameter_server::ServerConfig>();
