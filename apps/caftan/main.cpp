@@ -5,6 +5,7 @@
 #include "cartpole_batch/register.hpp"
 #include "new_project/new_project.hpp"
 #include "parameter_server/register.hpp"
+#include "pipeline/register.hpp"
 #include "rl_bench/register.hpp"
 #include "rnn_lm/register.hpp"
 
@@ -14,6 +15,7 @@ int main(int argc, char** argv) {
   caftan::cartpole::register_cartpole(program);
   caftan::cartpole_batch::register_cartpole_batch(program);
   caftan::parameter_server::register_parameter_server(program);
+  caftan::pipeline::register_pipeline(program);
   caftan::rl_bench::register_rl_bench(program);
   caftan::rnn_lm::register_rnn_lm(program);
   program.command(caftan::new_project::kUsage, caftan::new_project::run_command);

@@ -30,7 +30,7 @@ USES = {
     "run": {"base", "wire"},
     "actors": {"base", "wire", "net", "transport", "remote", "tensor", "rpc", "autograd", "optim", "nn", "app", "results", "run"},
     "testing": {"base", "wire", "transport", "rpc", "actors"},
-    "apps": {"base", "wire", "tensor", "rpc", "optim", "app", "rl", "nn", "actors"},
+    "apps": {"base", "wire", "tensor", "rpc", "autograd", "optim", "app", "svg", "rl", "nn", "actors"},
 }
 # What the folders of actors/src include of the others, exactly; what the rooms hold is in their README.md. Each other
 # folder is a service: it includes "service", and "worker" includes the folder.

@@ -7,6 +7,7 @@
 #include "cartpole_batch/config.hpp"
 #include "image_training/config.hpp"
 #include "parameter_server/config.hpp"
+#include "pipeline/config.hpp"
 #include "rl_bench/config.hpp"
 #include "rnn_lm/config.hpp"
 
@@ -105,6 +106,16 @@ inline RoleTypes make_shipped_types() {
   shared.config = SettingsDeclaration::of<image_training::TrainerConfig>();
   types.add(std::move(sharing)).value();
   types.add(std::move(shared)).value();
+  RoleType master{.name = "pipeline.master",
+                  .doc =
+                      "Trains a model that is cut into stages, in micro-batches that overlap; has the images and the "
+                      "loss"};
+  master.config = SettingsDeclaration::of<pipeline::MasterConfig>();
+  master.uses = {{.name = "stages", .role_type = "pipeline.stage", .min = 2, .max = RoleUse::kAnyNumber}};
+  master.drives = true;
+  RoleType stage{.name = "pipeline.stage", .doc = "Has one stage of a pipeline's model"};
+  types.add(std::move(master)).value();
+  types.add(std::move(stage)).value();
   RoleType server{.name = "rnn_lm.ps", .doc = "Holds the embedding table, the decoder, or both, of a language model"};
   RoleType trainer{
       .name = "rnn_lm.trainer",
