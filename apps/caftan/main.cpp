@@ -3,6 +3,7 @@
 #include "caftan/caftan.hpp"
 #include "cartpole/register.hpp"
 #include "cartpole_batch/register.hpp"
+#include "hybrid_ddp/register.hpp"
 #include "new_project/new_project.hpp"
 #include "parameter_server/register.hpp"
 #include "rl_bench/register.hpp"
@@ -13,6 +14,7 @@ int main(int argc, char** argv) {
   caftan::batch_parameter_server::register_batch_parameter_server(program);
   caftan::cartpole::register_cartpole(program);
   caftan::cartpole_batch::register_cartpole_batch(program);
+  caftan::hybrid_ddp::register_hybrid_ddp(program);
   caftan::parameter_server::register_parameter_server(program);
   caftan::rl_bench::register_rl_bench(program);
   caftan::rnn_lm::register_rnn_lm(program);

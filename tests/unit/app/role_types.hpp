@@ -5,6 +5,7 @@
 #include "caftan/app/internal/load.hpp"
 #include "cartpole/config.hpp"
 #include "cartpole_batch/config.hpp"
+#include "hybrid_ddp/config.hpp"
 #include "image_training/config.hpp"
 #include "parameter_server/config.hpp"
 #include "rl_bench/config.hpp"
@@ -105,6 +106,18 @@ inline RoleTypes make_shipped_types() {
   shared.config = SettingsDeclaration::of<image_training::TrainerConfig>();
   types.add(std::move(sharing)).value();
   types.add(std::move(shared)).value();
+  RoleType master{
+      .name = "hybrid_ddp.master",
+      .doc = "Lets trainers learn which text a passage is from: an embedding on a server, a replicated dense layer"};
+  master.config = SettingsDeclaration::of<hybrid_ddp::MasterConfig>();
+  master.uses = {{.name = "ps", .role_type = "hybrid_ddp.ps"},
+                 {.name = "trainers", .role_type = "hybrid_ddp.trainer", .min = 2, .max = RoleUse::kAnyNumber}};
+  master.drives = true;
+  RoleType words{.name = "hybrid_ddp.ps", .doc = "A worker for the embedding of hybrid data parallelism"};
+  RoleType replica{.name = "hybrid_ddp.trainer",
+                   .doc = "Trains its replica of the dense layer, and the embedding on the server"};
+  replica.config = SettingsDeclaration::of<hybrid_ddp::TrainerConfig>();
+  for (RoleType* const type : {&master, &words, &replica}) types.add(std::move(*type)).value();
   RoleType server{.name = "rnn_lm.ps", .doc = "Holds the embedding table, the decoder, or both, of a language model"};
   RoleType trainer{
       .name = "rnn_lm.trainer",
