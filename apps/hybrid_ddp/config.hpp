@@ -42,8 +42,8 @@ struct MasterConfig {
   OptimizerConfig optimizer;
   BackendName backend = BackendName::caftan;
   std::uint64_t bucket = std::uint64_t{1} << 20;
-  std::int64_t max_steps = 1000;
-  std::int64_t measure_every = 250;
+  std::int64_t max_steps = 400;
+  std::int64_t measure_every = 100;
   std::int64_t check_every = 1;
   std::optional<double> goal;
   CheckpointConfig checkpoint;
@@ -77,11 +77,15 @@ struct MasterConfig {
 struct TrainerConfig {
   corpus::CorpusConfig corpus;
   std::int64_t words = 20;
+  std::int64_t per_class = 60;
   std::int64_t batch = 16;
 
   static void settings(auto& s, TrainerConfig& c) {
     s("corpus", c.corpus, "texts; which of them a passage is from is what the model learns");
     s("words", c.words, "length of a passage").range(1, 65536).unit("words");
+    s("per_class", c.per_class, "most passages of one text, from its beginning: long texts are no easy guess then")
+        .at_least(10)
+        .unit("passages");
     s("batch", c.batch, "passages of a gradient").range(1, 65536);
   }
 };

@@ -92,7 +92,7 @@ Result<void> Master::open() {
   text_ = texts->front();
   for (std::size_t i = 0; i < texts->size(); ++i) {
     const TextFacts& other = (*texts)[i];
-    if (other.checksum == text_.checksum && other.words == text_.words) continue;
+    if (other.checksum == text_.checksum && other.words == text_.words && other.per_class == text_.per_class) continue;
     return Error(Errc::invalid_config, "trainer 0 has other passages than trainer " + std::to_string(i) + " (" +
                                            text_.source + "; " + other.source + "): all need the same");
   }
@@ -124,7 +124,7 @@ Result<void> Master::join() {
 }
 
 image_training::Facts Master::facts() const {
-  return facts_of(config_, {.words = text_.words, .batch = text_.batch}, trainers_.size(),
+  return facts_of(config_, {text_.words, text_.per_class, text_.batch}, trainers_.size(),
                   context_.seed(kParameterStream));
 }
 

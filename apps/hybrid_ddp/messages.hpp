@@ -14,7 +14,7 @@ namespace caftan::hybrid_ddp {
 struct TextFacts {
   std::string source{};
   std::uint32_t checksum = 0;
-  std::int64_t words = 0, batch = 0;
+  std::int64_t words = 0, per_class = 0, batch = 0;
   std::int64_t vocabulary = 0;
   std::int64_t classes = 0;
   std::int64_t train = 0, test = 0;  ///< passages
@@ -22,7 +22,7 @@ struct TextFacts {
 
   template <class Archive>
   void serialize(Archive& archive, unsigned) {
-    archive& source& checksum& words& batch& vocabulary& classes& train& test& majority;
+    archive& source& checksum& words& per_class& batch& vocabulary& classes& train& test& majority;
   }
 };
 

@@ -25,7 +25,7 @@ at::Tensor make_parameter(at::IntArrayRef sizes, const base::RandomKey& key, dou
 
 WordBags::WordBags(std::int64_t vocabulary, std::int64_t emb, bool sparse, std::uint64_t seed) : sparse_(sparse) {
   if (vocabulary < 1 || emb < 1) throw std::invalid_argument("an embedding has at least one word and one unit");
-  weight_ = make_parameter({vocabulary, emb}, {.seed = seed, .context = kEmbeddingKey}, 0.5);
+  weight_ = make_parameter({vocabulary, emb}, {.seed = seed, .context = kEmbeddingKey}, 0.1);
 }
 
 at::Tensor WordBags::forward(const at::Tensor& words, const at::Tensor& offsets) const {

@@ -11,7 +11,8 @@
 
 namespace caftan::hybrid_ddp {
 
-/// Source: torch.nn.EmbeddingBag with mode "sum". Difference: weights uniform in +-0.5, from a seed.
+/// Source: torch.nn.EmbeddingBag with mode "sum". Difference: weights uniform in +-0.1, from a seed: words that are
+/// never learned from count little then.
 class WordBags {
  public:
   /// @param sparse  whether the gradient has only the rows of the words of a batch

@@ -74,7 +74,19 @@ corpus::Corpus split_books(const corpus::Corpus& bible) {
   return books;
 }
 
-Result<Passages> make_passages(const corpus::Corpus& corpus, std::int64_t length) {
+corpus::Corpus newest_versions(const corpus::Corpus& licences) {
+  const auto licence_of = [](const std::string& name) { return name.substr(0, name.find('-')); };
+  corpus::Corpus newest{.source = licences.source, .texts = {}, .names = {}};
+  for (std::size_t i = 0; i < licences.texts.size(); ++i) {  // in the order of names: the newest version comes last
+    const std::string& name = licences.names[i];
+    if (i + 1 < licences.texts.size() && licence_of(licences.names[i + 1]) == licence_of(name)) continue;
+    newest.texts.push_back(licences.texts[i]);
+    newest.names.push_back(name);
+  }
+  return newest;
+}
+
+Result<Passages> make_passages(const corpus::Corpus& corpus, std::int64_t length, std::int64_t per_class) {
   Passages made{.source = corpus.source};
   std::map<std::string, std::int64_t> numbers;
   std::vector<std::vector<std::string>> texts;
@@ -92,7 +104,8 @@ Result<Passages> make_passages(const corpus::Corpus& corpus, std::int64_t length
     if (words.size() < size * kTestEvery) continue;  // too short to learn from and to measure with
     const auto label = static_cast<std::int64_t>(made.classes.size());
     made.classes.push_back(corpus.names[text]);
-    for (std::size_t i = 0; (i + 1) * size <= words.size(); ++i) {
+    const std::size_t count = std::min(words.size() / size, static_cast<std::size_t>(per_class));
+    for (std::size_t i = 0; i < count; ++i) {
       Passage passage{.words = {}, .label = label};
       for (std::size_t word = i * size; word < (i + 1) * size; ++word) passage.words.push_back(numbers.at(words[word]));
       (i % kTestEvery == kTestEvery - 1 ? made.test : made.train).push_back(std::move(passage));
@@ -108,8 +121,13 @@ Result<Passages> make_passages(const corpus::Corpus& corpus, std::int64_t length
 Result<Passages> read_passages(const TrainerConfig& config) {
   const auto corpus = corpus::read_corpus(config.corpus);
   if (!corpus) return corpus.error();
-  const bool is_bible = !config.corpus.path && config.corpus.name == corpus::CorpusConfig::Name::king_james_bible;
-  return make_passages(is_bible ? split_books(*corpus) : *corpus, config.words);
+  using Name = corpus::CorpusConfig::Name;
+  const auto cut = [&config](const corpus::Corpus& texts) {
+    return make_passages(texts, config.words, config.per_class);
+  };
+  if (!config.corpus.path && config.corpus.name == Name::king_james_bible) return cut(split_books(*corpus));
+  if (!config.corpus.path && config.corpus.name == Name::common_licenses) return cut(newest_versions(*corpus));
+  return cut(*corpus);
 }
 
 double majority_share(const Passages& passages) {

@@ -43,9 +43,13 @@ std::vector<std::string> words_of(std::string_view text);
 /// with their names.
 corpus::Corpus split_books(const corpus::Corpus& bible);
 
-/// Cuts the texts. A rest that is shorter than a passage is left out.
+/// Returns the newest version of each licence ("GPL-3" of GPL-1 to GPL-3): the versions share whole paragraphs, and a
+/// passage that two texts have is from neither.
+corpus::Corpus newest_versions(const corpus::Corpus& licences);
+
+/// Cuts the texts into passages of `words` words, `per_class` of each text at most. A rest that is shorter is left out.
 /// Errors: invalid_config (fewer than two texts have ten passages, naming the source).
-Result<Passages> make_passages(const corpus::Corpus& corpus, std::int64_t words);
+Result<Passages> make_passages(const corpus::Corpus& corpus, std::int64_t words, std::int64_t per_class);
 
 /// Reads the texts and cuts them. Errors: those of corpus::read_corpus and make_passages. Threads: blocks.
 Result<Passages> read_passages(const TrainerConfig& config);

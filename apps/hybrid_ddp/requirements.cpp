@@ -25,6 +25,7 @@ image_training::Facts facts_of(const MasterConfig& config, const TrainerFacts& t
           {"optimizer.name", config.optimizer.name == OptimizerConfig::Name::sgd ? "sgd" : "adagrad"},
           {"trainers", std::to_string(trainers)},
           {"words", std::to_string(trainer.words)},
+          {"per_class", std::to_string(trainer.per_class)},
           {"batch", std::to_string(trainer.batch)},
           {"the seed of the parameters", std::to_string(seed)}};
 }
@@ -41,17 +42,18 @@ std::vector<app::MissingRequirement> find_missing(const MasterConfig& config,
   if (trainers.empty()) return missing;
   const TrainerConfig& first = *trainers.front();
   const auto differs = [&first](const TrainerConfig* other) {
-    return other->words != first.words || other->batch != first.batch || other->corpus.name != first.corpus.name ||
-           other->corpus.path != first.corpus.path;
+    return other->words != first.words || other->per_class != first.per_class || other->batch != first.batch ||
+           other->corpus.name != first.corpus.name || other->corpus.path != first.corpus.path;
   };
   if (std::ranges::any_of(trainers, differs)) {
-    missing.push_back({.keys = {"max_steps"},
-                       .text = "its trainers differ in corpus, words or batch: replicas learn one task together",
-                       .kind = Kind::file});
+    missing.push_back(
+        {.keys = {"max_steps"},
+         .text = "its trainers differ in corpus, words, per_class or batch: replicas learn one task together",
+         .kind = Kind::file});
   }
   if (!config.resume) return missing;
   const auto step = image_training::check_checkpoint(
-      *config.resume, facts_of(config, {.words = first.words, .batch = first.batch}, trainers.size(), seed),
+      *config.resume, facts_of(config, {first.words, first.per_class, first.batch}, trainers.size(), seed),
       config.max_steps, "max_steps");
   if (!step) missing.push_back({.keys = {"resume", "max_steps"}, .text = step.error().text()});
   return missing;

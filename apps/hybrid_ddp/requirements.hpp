@@ -23,7 +23,7 @@ std::vector<const TrainerConfig*> trainers_of(const app::RolePlace& place);
 
 /// The settings of a trainer that decide how a training goes on.
 struct TrainerFacts {
-  std::int64_t words = 0, batch = 0;
+  std::int64_t words = 0, per_class = 0, batch = 0;
 };
 
 image_training::Facts facts_of(const MasterConfig& config, const TrainerFacts& trainer, std::size_t trainers,

@@ -54,6 +54,7 @@ Result<TextFacts> Trainer::open() {
   return TextFacts{.source = read.source,
                    .checksum = read.checksum,
                    .words = config_.words,
+                   .per_class = config_.per_class,
                    .batch = config_.batch,
                    .vocabulary = read.vocabulary,
                    .classes = static_cast<std::int64_t>(read.classes.size()),

@@ -19,7 +19,7 @@ TEST(HybridRequirements, TrainersThatDifferAreNamed) {
   other.words = 5;
   const auto missing = find_missing({}, {&one, &other}, 1);
   ASSERT_EQ(missing.size(), 1U);
-  EXPECT_THAT(missing.front().text, HasSubstr("differ in corpus, words or batch"));
+  EXPECT_THAT(missing.front().text, HasSubstr("differ in corpus, words, per_class or batch"));
 }
 
 TEST(HybridRequirements, AMissingBackendNamesThePackage) {
@@ -35,7 +35,7 @@ TEST(HybridRequirements, AMissingBackendNamesThePackage) {
 TEST(HybridRequirements, ACheckpointOfAnotherTrainingIsNamed) {
   const test::Folder folder;
   MasterConfig config;
-  image_training::ModelCheckpoint checkpoint{.facts = facts_of(config, {.words = 20, .batch = 16}, 2, 1), .step = 5};
+  image_training::ModelCheckpoint checkpoint{.facts = facts_of(config, {20, 60, 16}, 2, 1), .step = 5};
   (void)image_training::write_checkpoint(folder.path(), checkpoint, 1).value();
   const TrainerConfig trainer;
   config.resume = folder.path();
