@@ -242,11 +242,18 @@ Group join(Worker& worker, const std::string& name, int members) {
 double sum_of(Worker& worker, const std::string& name, int members, double value) {
   return join(worker, name, members)->all_reduce({at::full({1}, value)}, Reduction::sum).get().front().item<double>();
 }
-/// Joins, and waits for an operation that the others never call.
-double wait_for_ever(Worker& worker, const std::string& name, int members) {
+/// The group of a member that calls nothing: it must not leave.
+Group idle;  // NOLINT: of one test at a time
+/// Joins, and waits for an operation that w0 never calls.
+Result<double> wait_for_ever(Worker& worker, const std::string& name, int members) {
   const Group group = join(worker, name, members);
-  if (worker.name() == "w0") return 0;
-  return group->all_reduce({at::ones({1})}, Reduction::sum).get().front().item<double>();
+  if (worker.name() == "w0") {
+    idle = group;
+    return 0.0;
+  }
+  const auto sum = group->all_reduce({at::ones({1})}, Reduction::sum).result();
+  if (!sum) return sum.error();
+  return sum->front().item<double>();
 }
 Registry make_registry() {
   Registry registry;
@@ -257,6 +264,7 @@ Registry make_registry() {
 
 class SteppedGroups : public ::testing::TestWithParam<std::uint64_t> {
  protected:
+  void TearDown() override { idle.reset(); }
   testing::Cluster cluster_{GetParam(), {"w0", "w1", "w2", "driver"}, &make_registry};
 };
 INSTANTIATE_TEST_SUITE_P(Seeds, SteppedGroups, ::testing::Range<std::uint64_t>(1, 9));
