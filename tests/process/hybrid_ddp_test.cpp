@@ -81,7 +81,7 @@ TEST_F(HybridDdp, AResumedRunEndsWithTheSameBits) {
 TEST_F(HybridDdp, AMissedGoalFails) {
   const Finished missed = run({kMaster + "goal=50", kMaster + "max_steps=2"});
   EXPECT_EQ(missed.code, 1);
-  EXPECT_THAT(missed.err, AllOf(HasSubstr("master: goal_missed: accuracy "), HasSubstr("the goal is 50 times")));
+  EXPECT_THAT(missed.err, AllOf(HasSubstr("master: goal_missed: accuracy "), HasSubstr("the goal is 50.0 times")));
 }
 
 TEST_F(HybridDdp, WhatIsWrongIsNamedBeforeAnythingStarts) {
