@@ -86,9 +86,9 @@ std::vector<int> counted_to(int count) {
   return numbers;
 }
 
-class Telling : public ::testing::TestWithParam<std::uint64_t> {
+class OneWayCalls : public ::testing::TestWithParam<std::uint64_t> {
  protected:
-  Telling() { noted.clear(); }
+  OneWayCalls() { noted.clear(); }
   std::size_t replies() { return cluster_.network().count(wire::FrameKind::response); }
   bool log_has(const std::string& text) const {
     return std::any_of(cluster_.log().begin(), cluster_.log().end(),
@@ -100,9 +100,9 @@ class Telling : public ::testing::TestWithParam<std::uint64_t> {
                               options.limits.pending_calls = 100;
                             }};
 };
-INSTANTIATE_TEST_SUITE_P(Seeds, Telling, ::testing::Range<std::uint64_t>(1, 9));
+INSTANTIATE_TEST_SUITE_P(Seeds, OneWayCalls, ::testing::Range<std::uint64_t>(1, 9));
 
-TEST_P(Telling, TL1_RunsThereWithoutAReply) {
+TEST_P(OneWayCalls, TL1_RunsThereWithoutAReply) {
   const std::size_t before = replies();
   cluster_[0].tell<&note>("worker1", 1);
   cluster_[0].tell<&note_and_return>("worker1", 2);
@@ -115,7 +115,7 @@ TEST_P(Telling, TL1_RunsThereWithoutAReply) {
   EXPECT_EQ(replies(), before);
 }
 
-TEST_P(Telling, TL2_WhatCannotBeHandedOverIsAnErrorHere) {
+TEST_P(OneWayCalls, TL2_WhatCannotBeHandedOverIsAnErrorHere) {
   EXPECT_EQ(cluster_[0].try_tell<&note>("nowhere", 1).error().code(), Errc::unknown_worker);
   cluster_.network().kill("worker1");
   cluster_.run_until_idle();
@@ -125,7 +125,7 @@ TEST_P(Telling, TL2_WhatCannotBeHandedOverIsAnErrorHere) {
   EXPECT_EQ(cluster_[0].try_tell<&note>("worker2", 1).error().code(), Errc::shut_down);
 }
 
-TEST_P(Telling, TL3_ThoseThatHadNotEndedWhenThePeerWasLostAreCounted) {
+TEST_P(OneWayCalls, TL3_ThoseThatHadNotEndedWhenThePeerWasLostAreCounted) {
   cluster_[0].tell<&note>("worker1", 1);
   cluster_.run_until_idle();
   cluster_.advance(10ms);
@@ -140,7 +140,7 @@ TEST_P(Telling, TL3_ThoseThatHadNotEndedWhenThePeerWasLostAreCounted) {
   cluster_.run_until_idle();
 }
 
-TEST_P(Telling, TL4_TheObjectLivesUntilTheCallHasBegun) {
+TEST_P(OneWayCalls, TL4_TheObjectLivesUntilTheCallHasBegun) {
   for (int i = 0; i < 5; ++i) cluster_[0].remote<Journal>("worker1").tell<&Journal::write>(i);
   cluster_.run_until_idle();
   EXPECT_FALSE(log_has("failed")) << "the references were dropped at once";
@@ -148,7 +148,7 @@ TEST_P(Telling, TL4_TheObjectLivesUntilTheCallHasBegun) {
   EXPECT_EQ(cluster_[1].counters().owner_rrefs, 0U) << "and the objects have ended by now";
 }
 
-TEST_P(Telling, TL5_WaitsForRoomAsCallsDo) {
+TEST_P(OneWayCalls, TL5_WaitsForRoomAsCallsDo) {
   cluster_.network().link("worker0", "worker1").hold();
   for (int i = 0; i < 100; ++i) cluster_[0].tell<&note>("worker1", i);
   const CallSite at_once = cluster_[0].with({.timeout = {}, .fail_when_full = true});
@@ -163,13 +163,13 @@ TEST_P(Telling, TL5_WaitsForRoomAsCallsDo) {
   EXPECT_TRUE(at_once.try_tell<&note>("worker1", 1));
 }
 
-TEST_P(Telling, TL6_FunctionsRunInOrderOneAfterTheOther) {
+TEST_P(OneWayCalls, TL6_FunctionsRunInOrderOneAfterTheOther) {
   for (int i = 0; i < 200; ++i) cluster_[0].tell<&note>("worker1", i);
   cluster_.run_until_idle();
   EXPECT_EQ(noted, counted_to(200));
 }
 
-TEST_P(Telling, TL6_AFunctionThatWaitsLetsLaterOnesRun) {
+TEST_P(OneWayCalls, TL6_AFunctionThatWaitsLetsLaterOnesRun) {
   cluster_[0].tell<&note_behind_gate>("worker1", 100);
   for (int i = 0; i < 20; ++i) cluster_[0].tell<&note>("worker1", i);
   cluster_.run_until_idle();
@@ -179,7 +179,7 @@ TEST_P(Telling, TL6_AFunctionThatWaitsLetsLaterOnesRun) {
   EXPECT_EQ(noted.back(), 100);
 }
 
-TEST_P(Telling, TL6_AFunctionMayCallBackToItsCallerThatCallsItsWorker) {
+TEST_P(OneWayCalls, TL6_AFunctionMayCallBackToItsCallerThatCallsItsWorker) {
   cluster_[0].tell<&note_asking>("worker1", "worker0");
   cluster_[0].tell<&note>("worker1", 5);
   cluster_.run_until_idle();
@@ -187,7 +187,7 @@ TEST_P(Telling, TL6_AFunctionMayCallBackToItsCallerThatCallsItsWorker) {
   EXPECT_EQ(noted, (std::vector<int>{3, 5}));
 }
 
-TEST_P(Telling, TL7_MethodsBeginInOrderAndALaterCallBehindThem) {
+TEST_P(OneWayCalls, TL7_MethodsBeginInOrderAndALaterCallBehindThem) {
   const RRef<Journal> journal = cluster_[0].remote<Journal>("worker1");
   for (int round = 0; round < 5; ++round) {
     for (int i = 0; i < 20; ++i) journal.tell<&Journal::write>(20 * round + i);
@@ -195,7 +195,7 @@ TEST_P(Telling, TL7_MethodsBeginInOrderAndALaterCallBehindThem) {
   }
 }
 
-TEST_P(Telling, TL7_ABusyObjectHoldsUpNoOther) {
+TEST_P(OneWayCalls, TL7_ABusyObjectHoldsUpNoOther) {
   const RRef<Journal> busy = cluster_[0].remote<Journal>("worker1");
   const RRef<Journal> other = cluster_[0].remote<Journal>("worker1");
   busy.tell<&Journal::write_at_gate>(1);
@@ -209,7 +209,7 @@ TEST_P(Telling, TL7_ABusyObjectHoldsUpNoOther) {
   EXPECT_EQ(busy.rpc_sync<&Journal::read>(), (std::vector<int>{1, 2}));
 }
 
-TEST_P(Telling, TL8_OneWithReferencesKeepsItsPlace) {
+TEST_P(OneWayCalls, TL8_OneWithReferencesKeepsItsPlace) {
   const RRef<int> value = cluster_[0].remote<&add>("worker2", 40, 2);
   const RRef<Journal> journal = cluster_[0].remote<Journal>("worker1");
   for (int i = 0; i < 5; ++i) cluster_[0].tell<&note>("worker1", i);
@@ -223,7 +223,7 @@ TEST_P(Telling, TL8_OneWithReferencesKeepsItsPlace) {
   EXPECT_NE(std::find(noted.begin(), noted.end(), 42), noted.end());
 }
 
-TEST_P(Telling, TL9_WhatFailsThereStandsInItsLog) {
+TEST_P(OneWayCalls, TL9_WhatFailsThereStandsInItsLog) {
   cluster_[0].tell<&fail>("worker1", 1);
   cluster_[0].tell(kNowhere, "worker1", 1);
   cluster_.run_until_idle();
@@ -234,7 +234,7 @@ TEST_P(Telling, TL9_WhatFailsThereStandsInItsLog) {
   EXPECT_EQ(cluster_[0].counters().tells_lost, 0U) << "they have ended, with an error";
 }
 
-TEST_P(Telling, TL10_NothingOfAnAutogradContextGoesAlong) {
+TEST_P(OneWayCalls, TL10_NothingOfAnAutogradContextGoesAlong) {
   at::Tensor parameter = at::ones({4});
   parameter.set_requires_grad(true);
   const autograd::Context context(cluster_[0]);
@@ -250,7 +250,7 @@ TEST_P(Telling, TL10_NothingOfAnAutogradContextGoesAlong) {
   EXPECT_TRUE(cluster_[1].autograd_contexts().empty());
 }
 
-TEST_P(Telling, TL11_AWorkerLeavesOnlyWhenItsOneWayCallsHaveEnded) {
+TEST_P(OneWayCalls, TL11_AWorkerLeavesOnlyWhenItsOneWayCallsHaveEnded) {
   for (int i = 0; i < 10; ++i) cluster_[0].tell<&pass_note_on>("worker1", i, "worker2");
   cluster_[0].stop();
   cluster_[1].stop();
@@ -258,7 +258,7 @@ TEST_P(Telling, TL11_AWorkerLeavesOnlyWhenItsOneWayCallsHaveEnded) {
   EXPECT_EQ(cluster_[0].counters().tells_lost + cluster_[1].counters().tells_lost, 0U);
 }
 
-TEST_P(Telling, AGroupTellsAllItsMembersAlsoBehindOneThatIsLost) {
+TEST_P(OneWayCalls, AGroupTellsAllItsMembersAlsoBehindOneThatIsLost) {
   const WorkerGroup group = cluster_[0].group({"worker1", "worker2"});
   group.tell<&note>(1);
   cluster_.run_until_idle();

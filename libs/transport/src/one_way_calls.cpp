@@ -28,7 +28,7 @@ Result<void> OneWayCalls::on_ended(std::uint64_t count) {
     if (!taken) return taken.error();
     ended = *std::move(taken);
   }
-  for (const net::OpenTells::Tell& tell : ended) requests_.give_back(tell.room);
+  for (const net::OpenTells::Tell& one : ended) requests_.give_back(one.room);
   return {};
 }
 
@@ -39,7 +39,7 @@ std::size_t OneWayCalls::end() {
     ended_ = true;
     lost = open_.take_all();
   }
-  for (const net::OpenTells::Tell& tell : lost) requests_.give_back(tell.room);
+  for (const net::OpenTells::Tell& one : lost) requests_.give_back(one.room);
   return lost.size();
 }
 
