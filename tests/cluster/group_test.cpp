@@ -119,7 +119,7 @@ TEST_P(Groups, AutogradRecordsAGroupCallAsTheSingleCalls) {
   x.set_requires_grad(true);
   autograd::Context context(worker());
   const std::vector<at::Tensor> scaled = three().rpc_all<&scale>(x, 2.0).get();
-  context.backward(scaled[0] + scaled[1] + scaled[2]);
+  context.backward((scaled[0] + scaled[1] + scaled[2]).sum());
   EXPECT_TRUE(context.gradients().of(x).equal(at::full({4}, 6.0)));
 }
 

@@ -61,7 +61,8 @@ void ServedCall::when_references_are_confirmed(std::function<void(Result<void>)>
 }
 
 void ServedCall::begin_in_order() {
-  if (!one_way_) return start(false);
+  in_order_ = true;
+  if (!one_way_ && has_references()) return start(false);  // it begins when these are confirmed
   if (!answered_) begin();
 }
 

@@ -52,6 +52,7 @@ class ServedCall final : public rpc::ResponderSink,
   // As the job of a fetch, a method or a creation by a method, which waits for its object.
   rpc::Use use() const noexcept override;
   void run(Result<std::shared_ptr<rpc::HostedObject>> value, base::Task done) override;
+  bool keeps_order() const noexcept override { return one_way_ || in_order_; }
 
   std::uint64_t key() const noexcept { return key_of(*session_, frame_.header.call); }
   static std::uint64_t key_of(const transport::Session& session, std::uint64_t call) noexcept {
@@ -91,6 +92,7 @@ class ServedCall final : public rpc::ResponderSink,
   unsigned depth_ = 0;
   const bool one_way_;
   const bool has_target_;
+  bool in_order_ = false;  // it came behind one-way calls of methods that had not begun
   bool grad_mode_ = true;
   std::optional<rpc::Creation> creation_;
   base::Task used_;  // reports to the value's actor that this call no longer uses the value
