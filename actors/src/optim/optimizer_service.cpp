@@ -15,10 +15,10 @@ namespace caftan::actors {
 
 namespace {
 
-class OptimizerMailbox final : public optim::OptimizerMailbox {
+class ActorMailbox final : public optim::OptimizerMailbox {
  public:
-  explicit OptimizerMailbox(caf::actor actor) : actor_(std::move(actor)) {}
-  ~OptimizerMailbox() override { caf::anon_send(actor_, OptimizerEvent{optimizer_event::Finish{}}); }
+  explicit ActorMailbox(caf::actor actor) : actor_(std::move(actor)) {}
+  ~ActorMailbox() override { caf::anon_send(actor_, OptimizerEvent{optimizer_event::Finish{}}); }
   void send(optim::OptimizerRequest request) override {
     caf::anon_send(
         actor_,
@@ -47,7 +47,7 @@ Result<RRef<optim::RemoteOptimizer>> make_optimizer(Worker& worker, const optim:
   std::vector<at::Tensor> parameters(all.begin(), all.end());
   caf::actor actor = ports.actor_host().spawn(optimizer_actor, &ports.executor(), *std::move(optimizer));
   return worker.make_rref(optim::RemoteOptimizer(std::move(parameters), std::move(objects), ports.registry(),
-                                                 std::make_unique<OptimizerMailbox>(std::move(actor))));
+                                                 std::make_unique<ActorMailbox>(std::move(actor))));
 }
 
 }  // namespace
