@@ -11,20 +11,19 @@ std::size_t observers_at(const app::RolePlace& place) {
 }
 
 BatchLimits limits_of(const BatchConfig& config, std::size_t observers) {
-  const std::size_t most =
-      config.max_size ? static_cast<std::size_t>(*config.max_size) : std::max<std::size_t>(observers, 1);
-  return {.max_size = most, .max_wait = config.max_wait};
+  // No batch waits for more requests than there are observers, each of which has one at a time.
+  const std::size_t all = std::max<std::size_t>(observers, 1);
+  return {.max_size = config.max_size ? std::min(static_cast<std::size_t>(*config.max_size), all) : all,
+          .max_wait = config.max_wait};
 }
 
 std::vector<app::MissingRequirement> find_missing(const BatchConfig& config, std::size_t observers) {
-  const bool waits = config.enabled && config.max_wait > std::chrono::nanoseconds(0);
-  if (!waits || observers == 0 || limits_of(config, observers).max_size <= observers) return {};
-  return {{.keys = {"batch.max_size"},
-           .text = "batches of " + std::to_string(*config.max_size) + " never fill, since each of " +
-                   std::to_string(observers) +
-                   " observers has one request at a time: every batch takes batch.max_wait; "
-                   "leave max_size out",
-           .kind = app::MissingRequirement::Kind::doubt}};
+  if (!config.enabled || !config.max_size || observers == 0) return {};
+  if (static_cast<std::size_t>(*config.max_size) <= observers) return {};
+  return {
+      {.keys = {"batch.max_size"},
+       .text = "a batch has " + std::to_string(observers) + " requests at most, since each observer has one at a time",
+       .kind = app::MissingRequirement::Kind::note}};
 }
 
 }  // namespace caftan::batch_settings

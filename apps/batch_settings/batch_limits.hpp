@@ -13,11 +13,11 @@ namespace caftan::batch_settings {
 /// Returns how many observers the role at `place` uses as "observers".
 std::size_t observers_at(const app::RolePlace& place);
 
-/// Returns the limits of the role's batched method.
+/// Returns the limits of the role's batched method while so many observers ask: no batch waits for more requests than
+/// these have, one each.
 BatchLimits limits_of(const BatchConfig& config, std::size_t observers);
 
-/// Finds a max_size that so few observers never reach, each of which has one request at a time: then every batch takes
-/// max_wait.
+/// Finds a max_size above the number of observers, which is not the one used: a note.
 std::vector<app::MissingRequirement> find_missing(const BatchConfig& config, std::size_t observers);
 
 }  // namespace caftan::batch_settings

@@ -3,8 +3,11 @@
 #include "caftan/caftan.hpp"
 #include "cartpole/register.hpp"
 #include "cartpole_batch/register.hpp"
+#include "hybrid_ddp/register.hpp"
 #include "new_project/new_project.hpp"
 #include "parameter_server/register.hpp"
+#include "pipeline/register.hpp"
+#include "ps_bench/register.hpp"
 #include "rl_bench/register.hpp"
 #include "rnn_lm/register.hpp"
 
@@ -13,7 +16,10 @@ int main(int argc, char** argv) {
   caftan::batch_parameter_server::register_batch_parameter_server(program);
   caftan::cartpole::register_cartpole(program);
   caftan::cartpole_batch::register_cartpole_batch(program);
+  caftan::hybrid_ddp::register_hybrid_ddp(program);
   caftan::parameter_server::register_parameter_server(program);
+  caftan::ps_bench::register_ps_bench(program);
+  caftan::pipeline::register_pipeline(program);
   caftan::rl_bench::register_rl_bench(program);
   caftan::rnn_lm::register_rnn_lm(program);
   program.command(caftan::new_project::kUsage, caftan::new_project::run_command);

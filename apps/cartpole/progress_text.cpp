@@ -12,8 +12,8 @@ std::string episode_line(const Standing& standing) {
       "episode " + std::to_string(standing.episode) + "  running reward " + format_fixed(standing.running_reward, 1) +
       " of " + format_digits(standing.solved_at) +
       (standing.observers > 1 ? " (worst of " + std::to_string(standing.observers) + " observers)" : std::string()) +
-      "  " + with_commas(standing.env_steps) + " steps, " + rate(standing.env_steps, standing.seconds) + " steps/s, " +
-      rate(standing.calls, standing.seconds) + " calls/s";
+      "  " + steps_text(standing.env_steps, standing.seconds) + ", " + rate(standing.calls, standing.seconds) +
+      " calls/s";
   if (standing.call_p50_us > 0) line += ", p50 " + format_fixed(standing.call_p50_us, 0) + " us";
   return line;
 }

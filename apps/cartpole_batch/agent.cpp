@@ -55,7 +55,8 @@ Result<void> Agent::play_episode() {
 /// Lets all observers that are left play at once. Returns what each gave; nothing of one that is lost.
 Result<std::vector<std::optional<Play>>> Agent::play() {
   const RRef<Agent> self = context_.self<Agent>();
-  std::vector<std::pair<std::size_t, Future<Play>>> playing;
+  std::vector<std::size_t> asked;  // observers
+  std::vector<Future<Play>> playing;
   for (std::size_t i = 0; i < observers_.size(); ++i) {
     if (is_lost_[i]) continue;
     const PlayOrder order{.observer = i,
@@ -66,12 +67,19 @@ Result<std::vector<std::optional<Play>>> Agent::play() {
                           .batched = config_.batch.enabled};
     // The calls of the steps have time-outs of their own; the whole call has none.
     const auto patient = observers_[i].with({.timeout = base::Duration(0)});
-    playing.emplace_back(i, patient.rpc_async<&Observer::play>(self, order));
+    asked.push_back(i);
+    playing.push_back(patient.rpc_async<&Observer::play>(self, order));
   }
   std::vector<std::optional<Play>> plays(observers_.size());
   std::optional<Error> failed;
-  for (auto& [observer, future] : playing) {
-    auto played = std::move(future).result();
+  while (!playing.empty()) {
+    // Batches follow the observers that are left, as these end.
+    if (auto limited = limit_batches(playing.size()); !limited && !failed) failed = limited.error();
+    const auto ended = wait_any(playing);
+    auto played = std::move(playing[*ended]).result();
+    const std::size_t observer = asked[*ended];
+    asked.erase(asked.begin() + static_cast<std::ptrdiff_t>(*ended));
+    playing.erase(playing.begin() + static_cast<std::ptrdiff_t>(*ended));
     if (played) {
       plays[observer] = *std::move(played);
     } else if (auto lost = lose(observer, played.error()); !lost && !failed) {
@@ -89,6 +97,13 @@ Result<void> Agent::lose(std::size_t observer, const Error& error) {
   context_.log("observer " + std::to_string(observer) + " is lost: " + error.text());
   const bool none_is_left = std::ranges::all_of(is_lost_, [](bool lost) { return lost; });
   return none_is_left ? Result<void>(error) : Result<void>();
+}
+
+/// No batch waits for more requests than there are observers that play, each of which has one at a time.
+Result<void> Agent::limit_batches(std::size_t playing) const {
+  if (!config_.batch.enabled || playing == 0) return {};
+  return context_.set_max_batch_size<&Agent::select_actions>(
+      batch_settings::limits_of(config_.batch, playing).max_size);
 }
 
 Standing Agent::standing(double mean_reward) const {
@@ -129,10 +144,7 @@ Result<int> Agent::select_action(std::uint64_t observer, cartpole::State state) 
 std::vector<Result<int>> Agent::select_actions(const Batch<std::uint64_t, cartpole::State>& requests) {
   ++batches_;
   requests_ += static_cast<std::int64_t>(requests.size());
-  std::vector<Result<int>> actions;
-  actions.reserve(requests.size());
-  for (const auto& [observer, state] : requests) actions.push_back(training_.select_action(observer, state));
-  return actions;
+  return training_.select_actions(requests.requests());
 }
 
 }  // namespace caftan::cartpole_batch

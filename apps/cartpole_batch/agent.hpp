@@ -30,7 +30,7 @@ class Agent {
 
   Agent(RoleContext& context, Config config);
 
-  /// Finds batches that never fill: a warning.
+  /// Finds a batch.max_size that is not the one used: a note.
   static std::vector<app::MissingRequirement> requirements(const Config& config, const app::RolePlace& place);
 
   /// Plays and learns for config.episodes.
@@ -51,6 +51,7 @@ class Agent {
   Result<void> play_episode();
   Result<std::vector<std::optional<Play>>> play();
   Result<void> lose(std::size_t observer, const Error& error);
+  Result<void> limit_batches(std::size_t playing) const;
   void show(const Outcome& outcome, const std::vector<std::optional<Play>>& plays);
   Standing standing(double mean_reward) const;
 

@@ -16,8 +16,7 @@ std::string batch_text(const Standing& standing) {
 std::string episode_line(const Standing& standing) {
   return "episode " + std::to_string(standing.episode) + " of " + std::to_string(standing.episodes) + "  reward " +
          format_fixed(standing.mean_reward, 1) + ", running reward " + format_fixed(standing.running_reward, 1) +
-         batch_text(standing) + "  " + cartpole::with_commas(standing.env_steps) + " steps, " +
-         cartpole::rate(standing.env_steps, standing.seconds) + " steps/s";
+         batch_text(standing) + "  " + cartpole::steps_text(standing.env_steps, standing.seconds);
 }
 
 std::string played_line(const Standing& standing) {

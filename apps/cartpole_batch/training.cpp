@@ -1,5 +1,6 @@
 #include "cartpole_batch/training.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace caftan::cartpole_batch {
@@ -38,16 +39,44 @@ void Training::begin_episode() {
   }
 }
 
-Result<int> Training::select_action(std::size_t observer, const cartpole::State& state) {
+/// Checks that an observer may have an action. @param asked_before  requests of its own that are to be answered first
+Result<void> Training::check(std::size_t observer, std::size_t asked_before) const {
   if (observer >= records_.size()) {
     return out_of_turn(observer, "there is none, this agent has " + std::to_string(records_.size()));
   }
   if (!playing_) return out_of_turn(observer, "no episode is in progress");
-  cartpole::EpisodeRecord& record = records_[observer];
-  if (static_cast<std::int64_t>(record.trajectory.actions.size()) >= options_.config.steps_per_call) {
+  const std::size_t actions = records_[observer].trajectory.actions.size() + asked_before;
+  if (static_cast<std::int64_t>(actions) >= options_.config.steps_per_call) {
     return out_of_turn(observer, "its steps of this episode are used up");
   }
-  return cartpole::choose_action(*policy_, state, streams_[observer], record);
+  return {};
+}
+
+Result<int> Training::select_action(std::size_t observer, const cartpole::State& state) {
+  if (auto checked = check(observer, 0); !checked) return checked.error();
+  return cartpole::choose_action(*policy_, state, streams_[observer], records_[observer]);
+}
+
+std::vector<Result<int>> Training::select_actions(std::span<const Request> requests) {
+  std::vector<Result<int>> results;
+  std::vector<cartpole::Asked> asked;
+  std::vector<std::size_t> places;  // of `asked` among the results
+  results.reserve(requests.size());
+  for (const auto& [observer, state] : requests) {
+    const auto is_of_observer = [&, record = observer < records_.size() ? &records_[observer] : nullptr](
+                                    const cartpole::Asked& one) { return one.record == record; };
+    if (auto checked = check(observer, static_cast<std::size_t>(std::ranges::count_if(asked, is_of_observer)));
+        !checked) {
+      results.emplace_back(checked.error());
+      continue;
+    }
+    places.push_back(results.size());
+    asked.push_back({state, &streams_[observer], &records_[observer]});
+    results.emplace_back(0);  // its place
+  }
+  const std::vector<int> actions = cartpole::choose_actions(*policy_, asked);
+  for (std::size_t i = 0; i < places.size(); ++i) results[places[i]] = actions[i];
+  return results;
 }
 
 /// Returns how many observers have played.

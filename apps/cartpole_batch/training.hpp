@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "caftan/base/result.hpp"
@@ -54,6 +56,12 @@ class Training {
   /// Errors: bad_arguments (no such observer, its steps of this episode are used up, or no episode is in progress).
   Result<int> select_action(std::size_t observer, const cartpole::State& state);
 
+  /// A request for an action: which observer asks, and its state.
+  using Request = std::tuple<std::uint64_t, cartpole::State>;
+  /// As select_action for each request, with the same bits: one forward pass for all. A request that is refused leaves
+  /// the others alone.
+  std::vector<Result<int>> select_actions(std::span<const Request> requests);
+
   /// Learns from the episode.
   /// @param plays  one for each observer; nothing for one that is lost, whose steps are left out
   /// Errors: bad_arguments (no observer is left, or a play that does not fit the actions that were chosen for it);
@@ -65,6 +73,7 @@ class Training {
   std::string fingerprint() const;
 
  private:
+  Result<void> check(std::size_t observer, std::size_t asked_before) const;
   Result<std::size_t> count_fitting(const std::vector<std::optional<Play>>& plays) const;
   void remember(std::size_t observer, const Play& play);
 

@@ -27,6 +27,22 @@ int choose_action(const Policy& policy, const State& state, rl::Pcg64& random, E
   return action;
 }
 
+std::vector<int> choose_actions(const Policy& policy, std::span<const Asked> asked) {
+  const std::size_t words = policy.mask_words();
+  std::vector<std::uint64_t> kept(words * asked.size());
+  std::vector<Policy::Row> rows;
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    rows.push_back({asked[i].state, asked[i].random, std::span(kept).subspan(i * words, words)});
+  }
+  std::vector<int> actions = policy.sample_actions(rows);
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    EpisodeRecord& record = *asked[i].record;
+    record.kept.insert(record.kept.end(), rows[i].kept.begin(), rows[i].kept.end());
+    record.trajectory.append(asked[i].state, actions[i]);
+  }
+  return actions;
+}
+
 Result<EpisodeRecord> roll_out(const Policy& policy, rl::Environment& environment, std::uint64_t environment_seed,
                                rl::Pcg64 random, std::int64_t budget) {
   if (auto fits = check_fits(environment); !fits) return fits.error();

@@ -34,6 +34,15 @@ State to_state(std::span<const float> observation) noexcept;
 /// Chooses an action and appends it to the record, mask and all; the reward is appended when it is known.
 int choose_action(const Policy& policy, const State& state, rl::Pcg64& random, EpisodeRecord& record);
 
+/// One of several states that are answered together, and the record that its action becomes part of.
+struct Asked {
+  State state{};
+  rl::Pcg64* random = nullptr;      ///< the stream of masks and actions; not null
+  EpisodeRecord* record = nullptr;  ///< not null
+};
+/// As choose_action for each, in this order and with the same bits: one pass over the policy's weights for all.
+std::vector<int> choose_actions(const Policy& policy, std::span<const Asked> asked);
+
 /// Plays one episode until it ends or `budget` steps are taken.
 /// @param environment_seed  where the episode starts
 /// @param random            the stream of masks and actions

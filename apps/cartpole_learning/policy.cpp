@@ -21,6 +21,12 @@ at::Tensor make_parameter(at::IntArrayRef sizes, std::size_t fan_in, rl::Pcg64& 
   return parameter.requires_grad_();
 }
 
+/// Returns the action on which `uniform` (0..<1) falls. @param difference  of the logits, action 1 minus action 0
+int action_of(double uniform, float difference) {
+  const double probability_of_0 = 1.0 / (1.0 + std::exp(static_cast<double>(difference)));
+  return uniform < probability_of_0 ? 0 : 1;
+}
+
 }  // namespace
 
 Policy::Policy(std::size_t hidden, double dropout, rl::Pcg64& random)
@@ -66,10 +72,61 @@ float Policy::logit_difference(const State& state, std::span<const std::uint64_t
   return logits[1] - logits[0];
 }
 
+std::array<float, Policy::kLanes> Policy::logit_differences(std::span<const Row> rows) const {
+  const float* weight1 = parameters_[0].const_data_ptr<float>();
+  const float* bias1 = parameters_[1].const_data_ptr<float>();
+  const float* weight2 = parameters_[2].const_data_ptr<float>();
+  const float* bias2 = parameters_[3].const_data_ptr<float>();
+  using Lanes = std::array<float, kLanes>;
+  std::array<Lanes, kObservationSize> states{};
+  Lanes logits0;
+  Lanes logits1;
+  logits0.fill(bias2[0]);
+  logits1.fill(bias2[1]);
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    for (std::size_t i = 0; i < kObservationSize; ++i) states[i][row] = rows[row].state[i];
+  }
+  std::array<std::int32_t, kLanes> kept{};  // of 32 units; the next unit in the lowest bit
+  for (std::size_t j = 0; j < hidden_; ++j) {
+    if (j % 32 == 0) {
+      for (std::size_t row = 0; row < rows.size(); ++row) {
+        kept[row] = static_cast<std::int32_t>(rows[row].kept[j / 64] >> (j % 64));
+      }
+    }
+    const float* row = weight1 + j * kObservationSize;
+    // The operations of each lane are those of logit_difference in their order. A dropped unit adds a zero there.
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      const float sum = bias1[j] + row[0] * states[0][lane] + row[1] * states[1][lane] + row[2] * states[2][lane] +
+                        row[3] * states[3][lane];
+      const float unit = std::max(sum * scale_, 0.0F) * static_cast<float>(kept[lane] & 1);
+      kept[lane] >>= 1;
+      logits0[lane] += weight2[j] * unit;
+      logits1[lane] += weight2[hidden_ + j] * unit;
+    }
+  }
+  Lanes differences;
+  for (std::size_t lane = 0; lane < kLanes; ++lane) differences[lane] = logits1[lane] - logits0[lane];
+  return differences;
+}
+
 int Policy::sample_action(const State& state, rl::Pcg64& random, std::span<std::uint64_t> kept) const {
   draw_mask(random, kept);
-  const double probability_of_0 = 1.0 / (1.0 + std::exp(static_cast<double>(logit_difference(state, kept))));
-  return random.uniform() < probability_of_0 ? 0 : 1;
+  return action_of(random.uniform(), logit_difference(state, kept));
+}
+
+std::vector<int> Policy::sample_actions(std::span<const Row> rows) const {
+  std::vector<double> draws;
+  for (const Row& row : rows) {  // the order of draws from a stream that several rows share
+    draw_mask(*row.random, row.kept);
+    draws.push_back(row.random->uniform());
+  }
+  std::vector<int> actions;
+  for (std::size_t first = 0; first < rows.size(); first += kLanes) {
+    const auto some = rows.subspan(first, std::min(kLanes, rows.size() - first));
+    const auto differences = logit_differences(some);
+    for (std::size_t i = 0; i < some.size(); ++i) actions.push_back(action_of(draws[first + i], differences[i]));
+  }
+  return actions;
 }
 
 int Policy::greedy_action(const State& state) const { return logit_difference(state, {}) > 0 ? 1 : 0; }

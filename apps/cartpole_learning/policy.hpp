@@ -1,6 +1,7 @@
 /// The agent's policy: Linear 4 -> hidden, dropout, ReLU, Linear hidden -> 2, softmax. One state is answered by
-/// hand-written float code (a torch call costs more than the arithmetic); a whole episode is evaluated again in one
-/// batch, with autograd, when the agent learns. Start with `sample_action`.
+/// hand-written float code (a torch call costs more than the arithmetic), and several states by one pass over the
+/// weights; a whole episode is evaluated again in one batch, with autograd, when the agent learns. Start with
+/// `sample_action`.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -45,6 +46,16 @@ class Policy {
   /// @return 0 or 1
   int sample_action(const State& state, rl::Pcg64& random, std::span<std::uint64_t> kept) const;
 
+  /// One of several states that are answered together.
+  struct Row {
+    State state{};
+    rl::Pcg64* random = nullptr;      ///< its stream; not null
+    std::span<std::uint64_t> kept{};  ///< [mask_words()]: gets its mask, as in `sample_action`
+  };
+  /// As sample_action for each row, in this order and with the same bits: one pass over the weights for all rows.
+  /// @return an action for each row
+  std::vector<int> sample_actions(std::span<const Row> rows) const;
+
   /// Returns the more probable action without dropout; 0 if both are equal.
   int greedy_action(const State& state) const;
 
@@ -66,6 +77,10 @@ class Policy {
   void draw_mask(rl::Pcg64& random, std::span<std::uint64_t> kept) const;
   /// Returns the difference of the two logits, action 1 minus action 0. @param kept  empty = all units, unscaled
   float logit_difference(const State& state, std::span<const std::uint64_t> kept) const;
+  /// Rows whose arithmetic goes on side by side, in the lanes of vector registers.
+  static constexpr std::size_t kLanes = 8;
+  /// Returns the difference of the logits for kLanes rows at most. @param rows  not empty
+  std::array<float, kLanes> logit_differences(std::span<const Row> rows) const;
 
   std::size_t hidden_;
   float scale_;

@@ -17,6 +17,10 @@ std::string rate(std::int64_t count, double seconds) {
   return format_fixed(seconds > 0 ? static_cast<double>(count) / seconds / 1000 : 0, 1) + " k";
 }
 
+std::string steps_text(std::int64_t env_steps, double seconds) {
+  return with_commas(env_steps) + " steps, " + rate(env_steps, seconds) + " steps/s";
+}
+
 std::string diverged_text(double loss, double learning_rate) {
   return "the loss is " + format_digits(std::abs(loss)) + ", the training has diverged; its learning rate was " +
          format_digits(learning_rate) + ": start anew with a lower learning_rate";

@@ -12,6 +12,9 @@ std::string with_commas(std::int64_t number);
 /// Returns count / seconds in thousands: "21.4 k".
 std::string rate(std::int64_t count, double seconds);
 
+/// Returns "34,120 steps, 21.4 k steps/s". @param seconds  in which the steps were taken
+std::string steps_text(std::int64_t env_steps, double seconds);
+
 /// Returns why a training whose loss is not finite ends, with the learning rate to lower.
 std::string diverged_text(double loss, double learning_rate);
 

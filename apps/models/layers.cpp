@@ -57,6 +57,9 @@ BatchNorm2d::BatchNorm2d(std::int64_t channels)
 at::Tensor BatchNorm2d::forward(const at::Tensor& input) {
   constexpr double kMomentum = 0.1;
   constexpr double kEps = 1e-5;
+  if (is_training() && !is_tracking_) {
+    return at::batch_norm(input, weight_, bias_, {}, {}, true, kMomentum, kEps, false);
+  }
   if (is_training()) num_batches_tracked_.add_(1);
   return at::batch_norm(input, weight_, bias_, running_mean_, running_var_, is_training(), kMomentum, kEps, false);
 }

@@ -58,8 +58,12 @@ class BatchNorm2d : public torch::nn::Module {
   explicit BatchNorm2d(std::int64_t channels);
   /// @param input  [B, channels, H, W] @return of the same sizes
   at::Tensor forward(const at::Tensor& input);
+  /// Says whether forwards in training mode move the running statistics: not where a forward is run a second time for
+  /// the same input. The results are the same bits.
+  void track(bool on) noexcept { is_tracking_ = on; }
 
  private:
+  bool is_tracking_ = true;
   at::Tensor weight_;
   at::Tensor bias_;
   at::Tensor running_mean_;

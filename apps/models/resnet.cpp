@@ -52,36 +52,56 @@ at::Tensor ResidualBlock::forward(const at::Tensor& input) {
   return at::relu(x + (shortcut_ ? shortcut_norm_->forward(shortcut_->forward(input)) : input));
 }
 
-ResNet::ResNet(ResNetDepth depth, std::int64_t classes, const ModelSeeds& seeds) {
+std::vector<std::string> ResNet::unit_names(ResNetDepth depth) {
+  std::vector<std::string> names{"conv1"};
+  const std::array<int, 4> blocks = blocks_of(depth);
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    for (int block = 0; block < blocks[i]; ++block) {
+      names.push_back("layer" + std::to_string(i + 1) + "." + std::to_string(block));
+    }
+  }
+  names.emplace_back("fc");
+  return names;
+}
+
+ResNet::ResNet(ResNetDepth depth, std::int64_t classes, const ModelSeeds& seeds, UnitRange units) {
   Keys keys(seeds.parameters);
   const ConvShape stem{.in = 3, .out = kStem, .kernel = 7, .stride = 2, .padding = 3};
-  conv1_ = register_module("conv1", std::make_shared<Conv2d>(stem, ConvStart::residual, keys));
-  bn1_ = register_module("bn1", std::make_shared<BatchNorm2d>(kStem));
+  std::size_t unit = 0;
+  auto conv1 = std::make_shared<Conv2d>(stem, ConvStart::residual, keys);
+  if (units.has(unit++)) {
+    conv1_ = register_module("conv1", std::move(conv1));
+    bn1_ = register_module("bn1", std::make_shared<BatchNorm2d>(kStem));
+  }
   const bool is_bottleneck = depth == ResNetDepth::fifty;
   const std::array<int, 4> blocks = blocks_of(depth);
   std::int64_t in = kStem;
   for (std::size_t i = 0; i < blocks.size(); ++i) {
-    const auto group = register_module("layer" + std::to_string(i + 1), std::make_shared<Group>());
+    std::shared_ptr<Group> group;
     const std::int64_t width = kStem << i;
-    Layer& layer = layers_.emplace_back();
-    for (int block = 0; block < blocks[i]; ++block) {
-      const std::int64_t stride = block == 0 && i > 0 ? 2 : 1;
-      layer.push_back(group->register_module(std::to_string(block),
-                                             std::make_shared<ResidualBlock>(in, width, stride, is_bottleneck, keys)));
+    for (int number = 0; number < blocks[i]; ++number, ++unit) {
+      const std::int64_t stride = number == 0 && i > 0 ? 2 : 1;
+      auto block = std::make_shared<ResidualBlock>(in, width, stride, is_bottleneck, keys);
+      if (unit == units.first) channels_ = in;
       in = is_bottleneck ? 4 * width : width;
+      if (!units.has(unit)) continue;
+      if (!group) group = register_module("layer" + std::to_string(i + 1), std::make_shared<Group>());
+      blocks_.push_back(group->register_module(std::to_string(number), std::move(block)));
     }
   }
-  fc_ = register_module("fc", std::make_shared<Linear>(in, classes, keys));
+  if (unit == units.first) channels_ = in;
+  if (units.has(unit)) fc_ = register_module("fc", std::make_shared<Linear>(in, classes, keys));
 }
 
 at::Tensor ResNet::forward(const at::Tensor& images, std::uint64_t /*draw*/) {
-  const at::Tensor colours = images.size(1) == 1 ? images.expand({-1, 3, -1, -1}) : images;
-  at::Tensor x = at::relu(bn1_->forward(conv1_->forward(colours)));
-  x = at::max_pool2d(x, {3, 3}, {2, 2}, {1, 1});
-  for (const Layer& layer : layers_) {
-    for (const auto& block : layer) x = block->forward(x);
+  at::Tensor x = images;
+  if (conv1_) {
+    if (x.size(1) == 1) x = x.expand({-1, 3, -1, -1});
+    x = at::relu(bn1_->forward(conv1_->forward(x)));
+    x = at::max_pool2d(x, {3, 3}, {2, 2}, {1, 1});
   }
-  return fc_->forward(at::adaptive_avg_pool2d(x, {1, 1}).flatten(1));
+  for (const auto& block : blocks_) x = block->forward(x);
+  return fc_ ? fc_->forward(at::adaptive_avg_pool2d(x, {1, 1}).flatten(1)) : x;
 }
 
 }  // namespace caftan::models

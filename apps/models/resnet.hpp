@@ -8,6 +8,7 @@
 
 #include "models/image_model.hpp"
 #include "models/layers.hpp"
+#include "models/units.hpp"
 
 namespace caftan::models {
 
@@ -37,16 +38,25 @@ class ResidualBlock : public torch::nn::Module {
 /// He et al. 2015, arXiv 1512.03385; the same first distribution of the parameters.
 class ResNet final : public ImageModel {
  public:
-  ResNet(ResNetDepth depth, std::int64_t classes, const ModelSeeds& seeds);
+  /// @param units  which of `unit_names` the model has: the other ones are made and dropped, so that a part has the
+  ///               first parameters that it has in the whole model. Precondition: a range of those units
+  ResNet(ResNetDepth depth, std::int64_t classes, const ModelSeeds& seeds, UnitRange units = {});
+  /// Runs the units that the model has. @param images  what the first of them takes
   at::Tensor forward(const at::Tensor& images, std::uint64_t draw) override;
 
- private:
-  using Layer = std::vector<std::shared_ptr<ResidualBlock>>;
+  /// Returns the channels that the first unit takes; 3 also where it takes grey images.
+  std::int64_t channels() const noexcept { return channels_; }
 
-  std::shared_ptr<Conv2d> conv1_;
+  /// Returns "conv1", "layer1.0", "layer1.1", ..., "fc": the pieces between which the model can be cut. conv1 has bn1
+  /// and the pooling behind it, fc the pooling before it.
+  static std::vector<std::string> unit_names(ResNetDepth depth);
+
+ private:
+  std::shared_ptr<Conv2d> conv1_;  // null: not of this part
   std::shared_ptr<BatchNorm2d> bn1_;
-  std::vector<Layer> layers_;
-  std::shared_ptr<Linear> fc_;
+  std::vector<std::shared_ptr<ResidualBlock>> blocks_;
+  std::shared_ptr<Linear> fc_;  // null: not of this part
+  std::int64_t channels_ = 3;
 };
 
 }  // namespace caftan::models

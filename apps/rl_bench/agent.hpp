@@ -25,7 +25,7 @@ class Agent {
   /// Errors (thrown): invalid_config (a state_size that is none, which `requirements` finds before).
   Agent(RoleContext& context, Config config);
 
-  /// Finds a state_size that is none: an error; batches that never fill: a warning.
+  /// Finds a state_size that is none: an error; a batch.max_size that is not the one used: a note.
   static std::vector<app::MissingRequirement> requirements(const Config& config, const app::RolePlace& place);
 
   /// Returns what the agent was made with.

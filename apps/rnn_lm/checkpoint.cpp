@@ -164,7 +164,7 @@ ModelFacts facts_of(const TrainerConfig& config, const Training& training) {
   return facts_of(config, text.vocabulary.characters(), text.checksum, training.shape().parameter_seed);
 }
 
-ModelFacts facts_of(const TrainerConfig& config, const Corpus& corpus, std::uint64_t parameter_seed) {
+ModelFacts facts_of(const TrainerConfig& config, const corpus::Corpus& corpus, std::uint64_t parameter_seed) {
   const std::string whole = whole_text(corpus);
   return facts_of(config, Vocabulary(whole).characters(), checksum_of(whole), parameter_seed);
 }

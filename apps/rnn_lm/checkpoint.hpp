@@ -11,7 +11,7 @@
 #include "caftan/base/result.hpp"
 #include "caftan/wire/bytes.hpp"
 #include "config.hpp"
-#include "corpus.hpp"
+#include "corpus/corpus.hpp"
 #include "training.hpp"
 
 namespace caftan::rnn_lm {
@@ -34,7 +34,7 @@ struct ModelFacts {
 ModelFacts facts_of(const TrainerConfig& config, const Training& training);
 /// Returns what a training of this config and corpus would give, without making one and its tensors.
 /// @param parameter_seed  as TrainerSeeds::parameters
-ModelFacts facts_of(const TrainerConfig& config, const Corpus& corpus, std::uint64_t parameter_seed);
+ModelFacts facts_of(const TrainerConfig& config, const corpus::Corpus& corpus, std::uint64_t parameter_seed);
 
 /// Returns the first difference with the keys to set, empty if there is none.
 std::string difference(const ModelFacts& checkpoint, const ModelFacts& here);

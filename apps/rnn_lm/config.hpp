@@ -6,21 +6,9 @@
 #include <filesystem>
 #include <optional>
 
+#include "corpus/config.hpp"
+
 namespace caftan::rnn_lm {
-
-/// Where the text comes from.
-struct CorpusConfig {
-  enum class Name { common_licenses, king_james_bible };
-
-  Name name = Name::common_licenses;
-  std::optional<std::filesystem::path> path;  ///< a file, or a folder of files; instead of `name`
-
-  static void settings(auto& s, CorpusConfig& c) {
-    s("name", c.name, "text from this machine")
-        .one_of({{"common-licenses", "on every Debian"}, {"king-james-bible", "packages bible-kjv, bible-kjv-text"}});
-    s("path", c.path, "a UTF-8 file, or a folder of such files, instead of `name`");
-  }
-};
 
 struct OptimizerConfig {
   enum class Name { adam, sgd };
@@ -64,7 +52,7 @@ struct GenerateConfig {
 
 /// What the role type "rnn_lm.trainer" reads.
 struct TrainerConfig {
-  CorpusConfig corpus;
+  corpus::CorpusConfig corpus;
   std::int64_t emb = 32;
   std::int64_t hid = 128;
   std::int64_t layers = 1;

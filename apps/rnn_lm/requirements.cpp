@@ -7,7 +7,7 @@
 
 #include "caftan/base/settings_io.hpp"
 #include "checkpoint.hpp"
-#include "corpus.hpp"
+#include "corpus/corpus.hpp"
 #include "text.hpp"
 
 namespace caftan::rnn_lm {
@@ -57,7 +57,7 @@ std::vector<app::MissingRequirement> find_missing(const TrainerConfig& config, c
                                ", this machine has " + gib(static_cast<double>(place.memory)) +
                                " of memory; lower hid, layers or emb"});
   }
-  const auto corpus = read_corpus(config.corpus);
+  const auto corpus = corpus::read_corpus(config.corpus);
   const auto room = corpus ? check_room(config, *corpus) : corpus.error();
   if (!corpus) {
     missing.push_back({.keys = {"corpus.path", "corpus.name", "corpus"}, .text = corpus.error().text()});

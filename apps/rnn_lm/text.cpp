@@ -29,7 +29,7 @@ Division divide(const TrainerConfig& config, std::int64_t kept) {
 
 }  // namespace
 
-std::string whole_text(const Corpus& corpus) {
+std::string whole_text(const corpus::Corpus& corpus) {
   std::string whole;
   for (const std::string& text : corpus.texts) whole += text;
   return whole;
@@ -37,7 +37,7 @@ std::string whole_text(const Corpus& corpus) {
 
 std::uint32_t checksum_of(const std::string& whole) noexcept { return wire::crc32c(std::as_bytes(std::span(whole))); }
 
-Result<void> check_room(const TrainerConfig& config, const Corpus& corpus) {
+Result<void> check_room(const TrainerConfig& config, const corpus::Corpus& corpus) {
   std::int64_t learned = 0;
   std::int64_t kept = 0;
   for (const std::string& text : corpus.texts) {
@@ -53,7 +53,7 @@ Result<void> check_room(const TrainerConfig& config, const Corpus& corpus) {
 }
 
 Result<Text> read_text(const TrainerConfig& config) {
-  const auto corpus = read_corpus(config.corpus);
+  const auto corpus = corpus::read_corpus(config.corpus);
   if (!corpus) return corpus.error();
   if (auto room = check_room(config, *corpus); !room) return room.error();
   const std::string whole = whole_text(*corpus);

@@ -7,14 +7,14 @@
 
 #include "caftan/base/result.hpp"
 #include "config.hpp"
-#include "corpus.hpp"
+#include "corpus/corpus.hpp"
 #include "vocabulary.hpp"
 #include "windows.hpp"
 
 namespace caftan::rnn_lm {
 
 struct Text {
-  std::string source;                           ///< as Corpus::source
+  std::string source;                           ///< as corpus::Corpus::source
   std::uint32_t checksum = 0;                   ///< CRC-32C of the whole text
   std::int64_t train_size = 0, valid_size = 0;  ///< characters
   Vocabulary vocabulary;                        ///< of the whole text
@@ -23,16 +23,16 @@ struct Text {
 };
 
 /// Returns all files of a corpus as one text.
-std::string whole_text(const Corpus& corpus);
+std::string whole_text(const corpus::Corpus& corpus);
 /// Returns the CRC-32C of a whole text.
 std::uint32_t checksum_of(const std::string& whole) noexcept;
 
 /// Returns whether `read_text` would find room for a window of the batch, without making tensors.
 /// Errors: invalid_config (too short, naming the source).
-Result<void> check_room(const TrainerConfig& config, const Corpus& corpus);
+Result<void> check_room(const TrainerConfig& config, const corpus::Corpus& corpus);
 
-/// Errors: those of `read_corpus`; invalid_config (too short for one window of the batch, and some text to validate).
-/// Threads: blocks.
+/// Errors: those of `corpus::read_corpus`; invalid_config (too short for one window of the batch, and some text to
+/// validate). Threads: blocks.
 Result<Text> read_text(const TrainerConfig& config);
 
 }  // namespace caftan::rnn_lm

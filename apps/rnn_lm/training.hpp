@@ -60,7 +60,7 @@ struct Validation {
 class Training {
  public:
   /// Reads the text.
-  /// Errors: those of `read_corpus`; invalid_config (the text is too short for one window of the batch).
+  /// Errors: those of `corpus::read_corpus`; invalid_config (the text is too short for one window of the batch).
   static Result<Training> make(const TrainerConfig& config, const TrainerSeeds& seeds);
 
   const Text& text() const noexcept { return text_; }

@@ -7,6 +7,7 @@
 #include <ATen/ops/ones.h>
 #include <signal.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -40,6 +41,9 @@ Tensor echo(Tensor tensor) { return tensor; }
 Tensor echo_brief(Tensor tensor) { return tensor; }
 Tensor add_one(const Tensor& tensor) { return tensor + 1; }
 int echo_int(int value) { return value; }
+std::atomic<std::uint64_t> noted{0};  // calls of note_int at this worker
+void note_int(int) { noted.fetch_add(1, std::memory_order_relaxed); }
+std::uint64_t read_noted() { return noted.load(); }
 void mark() { caftan_bench_mark(); }
 
 /// An object at the serving worker.
@@ -59,6 +63,8 @@ Registry make_registry() {
   registry.add<&echo_brief>("bench.echo_brief", brief);
   registry.add<&add_one>("bench.add_one");
   registry.add<&echo_int>("bench.echo_int");
+  registry.add<&note_int>("bench.note_int");
+  registry.add<&read_noted>("bench.read_noted");
   registry.add<&mark>("bench.mark");
   registry.add<&live_bytes>("bench.live_bytes");
   registry.add<&resident_bytes>("bench.resident_bytes");
@@ -145,6 +151,7 @@ class CaftanBench {
       const Tensor leaf = make_tensor(request).requires_grad_();
       return counted(request, [&] { hop(leaf); });
     };
+    add_one_way(all);
     all["idle"] = [this](const Request& request) { return rig_.idle(request); };
     if (peer_ != nullptr) {
       all["rrefs"] = [this](const Request& request) { return memory_of_references(request); };
@@ -164,6 +171,12 @@ class CaftanBench {
     const auto after = executor_.spins();
     if (after.spins == before.spins) return line;
     return line.add("spins", after.spins - before.spins).add("spins_won", after.won - before.won);
+  }
+
+  /// Adds one-way calls, and calls of the same function.
+  void add_one_way(std::map<std::string, Measure>& all) {
+    all["pipelined_note"] = [this](const Request& request) { return pipelined<&note_int>(request, 1); };
+    all["tell_int"] = [this](const Request& request) { return one_way(request); };
   }
 
   static Tensor make_tensor(const Request& request) { return at::ones({static_cast<std::int64_t>(request.floats)}); }
@@ -199,6 +212,23 @@ class CaftanBench {
     return rig_.pipelined(
         request, [&](std::size_t slot) { open[slot] = worker_.rpc_async<F>("echo", argument); },
         [&](std::size_t slot) { std::move(open[slot]).get(); });
+  }
+
+  /// As pipelined, with one-way calls, which wait where there is no room. The time ends when the peer has run them all.
+  Line one_way(const Request& request) {
+    const std::uint64_t before = worker_.rpc_sync<&read_noted>("echo");
+    std::uint64_t sent = 0;
+    std::uint64_t ended = 0;
+    return rig_.pipelined(
+        request,
+        [&](std::size_t) {
+          worker_.tell<&note_int>("echo", 1);
+          ++sent;
+        },
+        [&](std::size_t) {
+          if (++ended < sent) return;
+          while (worker_.rpc_sync<&read_noted>("echo") - before < sent) std::this_thread::yield();
+        });
   }
 
   Line memory_of_references(const Request& request) {

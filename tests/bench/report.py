@@ -45,6 +45,12 @@ def make_plan(seconds):
         ("fresh result of 16 MiB", f"fresh floats={16 * MIB} seconds={1.5 * seconds}", None, True),
         ("64 in flight", f"pipelined calls=10000000 seconds={seconds}", None, True),
         ("64 in flight, an int", f"pipelined_int calls=10000000 seconds={seconds}", None, True),
+        ("64 in flight, a note", f"pipelined_note calls=10000000 seconds={seconds}", None, True),
+        ("one-way notes", f"tell_int calls=10000000 seconds={seconds}", None, True),
+        ("16 calls in a row", f"row seconds={seconds}", None, True),
+        ("broadcast to 16", f"broadcast seconds={seconds}", None, True),
+        ("16 calls in a row, 256 KiB", f"row floats=65536 seconds={seconds}", None, True),
+        ("broadcast to 16, 256 KiB", f"broadcast floats=65536 seconds={seconds}", None, True),
         ("64 in flight, brief", f"pipelined_brief calls=10000000 seconds={seconds}", None, True),
         ("copy of 16 MiB", f"copy floats={16 * MIB} calls=10000 seconds={seconds}", None, True),
         ("idle", "idle seconds=1", None, False),
@@ -65,6 +71,7 @@ def make_sides(folder):
               for kind in ("default", "shm")]
     sides += [Side(f"caftan {kind}", [program("caftan_bench"), kind]) for kind in ("shm", "unix", "tcp", "loopback")]
     sides.append(Side("caftan shm off", [program("caftan_bench"), "shm", "off"]))
+    sides += [Side(f"caftan group {kind}", [program("group_bench"), kind]) for kind in ("shm", "unix")]
     sides.append(Side("caftan start", [program("start_bench")]))
     order = {name: place for place, name in enumerate(CALLERS)}
     return sorted(sides, key=lambda side: order.get(side.name, len(order)))

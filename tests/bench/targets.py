@@ -123,10 +123,25 @@ def _costs(results):
     return rows
 
 
+def _groups(results):
+    rows = []
+    for kind in ("shm", "unix"):
+        for size in ("", ", 256 KiB"):
+            rows.append(_ratio_row(f"broadcast to 16{size}, {kind}",
+                                   _get(results, f"broadcast to 16{size}", f"caftan group {kind}", "p50_us"), "16 calls in a row",
+                                   _get(results, f"16 calls in a row{size}", f"caftan group {kind}", "p50_us"), 1 / 4, "<= 1/4"))
+    for kind in ("shm", "unix", "tcp", "loopback"):
+        sent, called = (_get(results, title, f"caftan {kind}", "calls_per_s")
+                        for title in ("one-way notes", "64 in flight, a note"))
+        ratio = None if sent is None or called is None else sent / called
+        rows.append(_value_row(f"one-way calls, {kind}, in calls/s with 64 in flight", ratio, 2, "x", at_least=True))
+    return rows
+
+
 def target_rows(results):
     """Returns rows of (measure, value, compared with, ratio, target, distance); `results` as in report.py."""
     rates = []
     for title, limit in (("64 in flight", 250e3), ("64 in flight, brief", 500e3)):
         rates.append(_value_row(f"{title}, unix", _get(results, title, "caftan unix", "calls_per_s"), limit, "calls/s",
                                 at_least=True))
-    return _small_calls_over_rings(results) + _small_calls(results) + rates + _large_echoes(results) + _costs(results)
+    return _small_calls_over_rings(results) + _small_calls(results) + rates + _groups(results) + _large_echoes(results) + _costs(results)

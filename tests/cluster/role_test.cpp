@@ -87,6 +87,57 @@ class SizeAsker {
   RRef<Sizes> sizes_;
 };
 
+/// A role that lowers the size of its batches when it is asked to.
+class Lowering {
+ public:
+  explicit Lowering(RoleContext& context) : context_(context) {}
+  std::vector<std::int64_t> call(const Batch<int>& numbers) {
+    return std::vector<std::int64_t>(numbers.size(), static_cast<std::int64_t>(numbers.size()));
+  }
+  Result<void> lower(std::int64_t size) {
+    return context_.set_max_batch_size<&Lowering::call>(static_cast<std::size_t>(size));
+  }
+
+ private:
+  RoleContext& context_;
+};
+class LowerAsker {
+ public:
+  explicit LowerAsker(RoleContext& context) : context_(context), lowering_(context.use<Lowering>("lowering")) {}
+  Result<void> run(std::stop_token) {
+    auto asked = lowering_.rpc_async<&Lowering::call>(context_.replica());
+    if (context_.replica() == 0) {
+      const auto none = lowering_.try_rpc_sync<&Lowering::lower>(0);
+      context_.report(none ? "0 was taken" : std::string(to_string(none.error().code())) + ": " + none.error().text());
+      if (auto lowered = lowering_.try_rpc_sync<&Lowering::lower>(2); !lowered) return lowered;
+    }
+    const auto size = std::move(asked).result();
+    if (!size) return size.error();
+    context_.report(std::to_string(*size));
+    return {};
+  }
+
+ private:
+  RoleContext& context_;
+  RRef<Lowering> lowering_;
+};
+
+TEST_F(RoleRun, BT13_BatchesNeedNotWaitForMoreThanARoleSays) {
+  program_.role<Lowering>("lowering")
+      .batched<&Lowering::call>("call", {.max_size = 3, .max_wait = std::chrono::hours(1)})
+      .method<&Lowering::lower>("lower");
+  program_.role<LowerAsker>("asker").uses<Lowering>("lowering");
+  EXPECT_TRUE(
+      run("caftan = 1\n[run]\nplacement = \"one_process\"\n[roles.lowering]\ntype = \"lowering\"\n"
+          "[roles.asker]\ntype = \"asker\"\nreplicas = 2\n[roles.asker.uses]\nlowering = \"lowering\"\n",
+          2));
+  std::vector<std::string> reports;
+  for (const auto& report : all<run::Report>()) reports.push_back(report.text);
+  EXPECT_THAT(reports,
+              ::testing::UnorderedElementsAre(
+                  "2", "2", "bad_arguments: 'lowering.call' is batched with max_size 0: it must be 1 to 65536"));
+}
+
 class RoleBatches : public RoleRun {
  protected:
   /// Returns what three callers report. @param config  the table of the role that batches, or nothing

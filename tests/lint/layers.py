@@ -20,17 +20,18 @@ USES = {
     "remote": {"base", "wire", "transport"},
     "tensor": {"base", "wire"},
     "rpc": {"base", "wire", "tensor"},
+    "collectives": {"base", "wire", "tensor", "rpc"},
     "autograd": {"base", "wire", "tensor", "rpc"},
     "optim": {"base", "wire", "tensor", "rpc", "autograd"},
-    "nn": {"base", "wire", "tensor", "rpc", "autograd", "optim"},
+    "nn": {"base", "wire", "tensor", "rpc", "collectives", "autograd", "optim"},
     "app": {"base"},
     "svg": {"base"},
     "results": {"base", "app", "svg"},
     "rl": {"base"},
     "run": {"base", "wire"},
-    "actors": {"base", "wire", "net", "transport", "remote", "tensor", "rpc", "autograd", "optim", "nn", "app", "results", "run"},
+    "actors": {"base", "wire", "net", "transport", "remote", "tensor", "rpc", "collectives", "autograd", "optim", "nn", "app", "results", "run"},
     "testing": {"base", "wire", "transport", "rpc", "actors"},
-    "apps": {"base", "wire", "tensor", "rpc", "optim", "app", "rl", "nn", "actors"},
+    "apps": {"base", "wire", "tensor", "rpc", "autograd", "collectives", "optim", "app", "svg", "rl", "nn", "actors"},
 }
 # What the folders of actors/src include of the others, exactly; what the rooms hold is in their README.md. Each other
 # folder is a service: it includes "service", and "worker" includes the folder.

@@ -20,7 +20,8 @@ PROSE = {
     r"somebody|someone|anybody|anyone": "name the thread, the caller, the worker",
     r"everybody|everyone": "all members, every caller",
     r"whoever|whomever|those who|one who": "name the caller, the sender, the worker",
-    r"told|tells?|telling": "send, report, show, distinguish; gets, learns",
+    # `tell` is the name of one-way calls.
+    r"told|tells|telling|(?<![`:./])tell(?![`<:.])": "send, report, show, distinguish; gets, learns",
     r"responses?": "reply; the kind of a frame is `response`",
     ANSWER: "reply; the verb is to answer or to reply",
     r"member 0|where the others meet": "the coordinator",
@@ -38,7 +39,7 @@ NAMES = {
     "told_with_process": "with_pid", "tell_end": "report_end", "kOwnWords": "kLateReportGrace", "Life": "WorkerLife",
     "send_request": "start_call, submit", "submit_request": "start_call", "begin_request": "fill_request",
     "is_head": "is_coordinator", "kHead": "kCoordinator", "has_met_all": "start_is_over", "settle": "what ends: docs/glossary.md",
-    r"tell(?:_\w+)?": "send, report", "QuietPosts": "DeferWakeups", "reads_for_wait": "inside_reading_wait", "keep_watch": "backstop",
+    "QuietPosts": "DeferWakeups", "reads_for_wait": "inside_reading_wait", "keep_watch": "backstop",
     "settled": "outcome", "settled_status": "outcome_status", "is_settled": "is_complete",
     "settled_or": "has_outcome_or", "run_body": "run_span", "Bodies": "Spans",
     IN_NAMES: "name the thing",

@@ -170,9 +170,10 @@ rpc::CallToken FakeCaller::submit(const Peer& peer, rpc::OutRequest&& request, c
                                   std::shared_ptr<rpc::ReplySink> sink) {
   if (tamper_) tamper_(request);
   const std::shared_ptr<FakeCaller> to = job_.workers_[peer.id().value];
-  Result<rpc::InPayload> arrived = to && !to->down_ && !down_
-                                       ? carry(*to, request.body, request.tensors, request.rrefs)
-                                       : Result<rpc::InPayload>(Error(Errc::peer_down, peer.name(), "it is down"));
+  const wire::ByteView body = request.whole_body();
+  Result<rpc::InPayload> arrived =
+      to && !to->down_ && !down_ ? carry(*to, wire::Bytes(body.begin(), body.end()), request.tensors, request.rrefs)
+                                 : Result<rpc::InPayload>(Error(Errc::peer_down, peer.name(), "it is down"));
   if (!arrived) {
     if (hook_) hook_->on_unsent({request.hook_ticket});
     sink->on_reply(arrived.error());
@@ -204,6 +205,27 @@ rpc::CallToken FakeCaller::submit(const Peer& peer, rpc::OutRequest&& request, c
     to->serve(*self, kind, target, std::move(payload), std::move(info));
   });
   return {{call}, peer.id(), 1};
+}
+
+Result<void> FakeCaller::tell(const Peer& peer, rpc::OutRequest&& request, const CallOptions&) {
+  const std::shared_ptr<FakeCaller> to = job_.workers_[peer.id().value];
+  if (!to || to->down_ || down_) return Error(Errc::peer_down, peer.name(), "it is down");
+  const wire::ByteView body = request.whole_body();
+  auto arrived = carry(*to, wire::Bytes(body.begin(), body.end()), request.tensors, request.rrefs);
+  if (!arrived) return arrived.error();
+  CallInfo info;
+  info.caller = peer_;
+  info.grad_mode = request.grad_mode;
+  last_ = std::move(request);
+  job_.executor.post([self = std::static_pointer_cast<FakeCaller>(shared_from_this()), to, kind = last_.kind,
+                      target = last_.target, payload = *std::move(arrived), info = std::move(info)]() mutable {
+    to->serve(*self, kind, target, std::move(payload), std::move(info));
+  });
+  return {};
+}
+
+Future<rpc::Contributions> FakeCaller::gather(rpc::GatherRequest&&, const CallOptions&) {
+  return make_ready_future<rpc::Contributions>(Error(Errc::unsupported, name_, "a fake job has no rounds"));
 }
 
 void FakeCaller::serve(FakeCaller& from, wire::FrameKind kind, RRefId target, rpc::InPayload payload, CallInfo info) {

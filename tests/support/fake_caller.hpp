@@ -66,6 +66,9 @@ class FakeCaller final : public rpc::Caller {
   bool knows(const rpc::PeerRecord& peer) const noexcept override;
   rpc::CallToken submit(const Peer& peer, rpc::OutRequest&& request, const CallOptions& options,
                         std::shared_ptr<rpc::ReplySink> sink) override;
+  Result<void> tell(const Peer& peer, rpc::OutRequest&& request, const CallOptions& options) override;
+  /// Not offered here: unsupported.
+  Future<rpc::Contributions> gather(rpc::GatherRequest&& request, const CallOptions& options) override;
   void cancel(const rpc::CallToken& token) noexcept override;
   Result<std::shared_ptr<rpc::RRefHandle>> create_remote(const Peer& peer, rpc::OutRequest&& request,
                                                          const CallOptions& options, rpc::TypeKey type) override;

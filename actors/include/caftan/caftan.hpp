@@ -14,6 +14,7 @@
 #include "caftan/optim/schedules.hpp"
 #include "caftan/rpc/call_site.hpp"
 #include "caftan/rpc/collect.hpp"
+#include "caftan/rpc/group.hpp"
 #include "caftan/rpc/registry.hpp"
 #include "caftan/rpc/rref.hpp"
 #include "caftan/rpc/wait.hpp"

@@ -159,7 +159,10 @@ void GraphJob::run_nodes() {
     }
     whole = slice.done;
   }
-  if (!std::exchange(begun_, true)) engine_->add_spans(record_->spans());
+  if (!std::exchange(begun_, true)) {
+    engine_->add_spans(record_->spans());
+    engine_->set_exchanges(record_->exchanges());
+  }
   for (Feed& feed : std::exchange(feeds_, {})) {
     const auto fed = engine_->feed(feed.message, std::move(feed.gradients));
     if (!fed) return report(true, Error(Errc::invalid_gradient, fed.error().text()));
@@ -173,6 +176,11 @@ void GraphJob::run_nodes() {
     record_->stage(pass_, std::move(book));
   } else {
     ran.result.staged_bytes = engine_->bytes();
+  }
+  if (slice->awaits_leaves) {
+    // All nodes have run; no turn is kept while the exchange goes on.
+    if (!sink.produced.empty()) report(false, {});
+    return engine_->when_returned([self = shared_from_this()] { self->post(&GraphJob::run_slice); });
   }
   if (slice->idle) return report(true, {});
   if (!sink.produced.empty()) report(false, {});

@@ -15,10 +15,10 @@ namespace caftan::actors {
 
 namespace {
 
-class Mailbox final : public optim::OptimizerMailbox {
+class OptimizerActorMailbox final : public optim::OptimizerMailbox {
  public:
-  explicit Mailbox(caf::actor actor) : actor_(std::move(actor)) {}
-  ~Mailbox() override { caf::anon_send(actor_, OptimizerEvent{optimizer_event::Finish{}}); }
+  explicit OptimizerActorMailbox(caf::actor actor) : actor_(std::move(actor)) {}
+  ~OptimizerActorMailbox() override { caf::anon_send(actor_, OptimizerEvent{optimizer_event::Finish{}}); }
   void send(optim::OptimizerRequest request) override {
     caf::anon_send(
         actor_,
@@ -47,7 +47,7 @@ Result<RRef<optim::RemoteOptimizer>> make_optimizer(Worker& worker, const optim:
   std::vector<at::Tensor> parameters(all.begin(), all.end());
   caf::actor actor = ports.actor_host().spawn(optimizer_actor, &ports.executor(), *std::move(optimizer));
   return worker.make_rref(optim::RemoteOptimizer(std::move(parameters), std::move(objects), ports.registry(),
-                                                 std::make_unique<Mailbox>(std::move(actor))));
+                                                 std::make_unique<OptimizerActorMailbox>(std::move(actor))));
 }
 
 }  // namespace

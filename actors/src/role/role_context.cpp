@@ -7,6 +7,7 @@
 #include "caftan/app/seeds.hpp"
 #include "caftan/base/settings_diagnostics.hpp"
 #include "role/role_state.hpp"
+#include "worker/worker_core.hpp"
 
 namespace caftan {
 
@@ -30,6 +31,12 @@ std::uint64_t RoleContext::seed(std::string_view purpose) const noexcept {
 bool RoleContext::goes_on_without(std::string_view key) const {
   static_cast<void>(workers_of(key));  // throws for a use that is not declared
   return state_->facts.may_be_lost.contains(key);
+}
+
+Result<void> RoleContext::set_max_batch_size(const char* tag, std::size_t size) const {
+  const std::shared_ptr<rpc::Caller> worker = state_->caller.lock();
+  if (!worker) return Error(Errc::shut_down, name(), "this worker has ended");
+  return actors::WorkerCore::of(worker->worker()).set_max_batch_size(tag, size);
 }
 
 void RoleContext::metric(std::string_view name, double value, MetricOptions options) const {

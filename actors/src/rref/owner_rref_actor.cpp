@@ -129,6 +129,8 @@ void OwnerRRefState::start(const std::shared_ptr<ValueJob>& job) {
     caf::anon_send(self, OwnerEvent{owner_event::Released{use}});
   };
   if (*value_) {
+    if (!ordered_ && job->keeps_order()) ordered_ = std::make_shared<OrderedJobs>(ports_->executor(), **value_);
+    if (ordered_ && ordered_->push(job, base::Task(done))) return;
     ports_->executor().post([job, object = **value_, done]() mutable { job->run(std::move(object), done); });
   } else {
     ports_->executor().post([job, error = value_->error(), done]() mutable { job->run(std::move(error), done); });

@@ -12,6 +12,7 @@
 #include <caf/stateful_actor.hpp>
 
 #include "caftan/rpc/internal/fork_table.hpp"
+#include "rref/ordered_jobs.hpp"
 #include "rref/rref_messages.hpp"
 #include "rref/rref_ports.hpp"
 
@@ -53,6 +54,7 @@ class OwnerRRefState {
   std::map<caf::actor_id, ForkId> by_proxy_;
   std::optional<Result<std::shared_ptr<rpc::HostedObject>>> value_;
   std::vector<std::shared_ptr<ValueJob>> waiting_;
+  std::shared_ptr<OrderedJobs> ordered_;  // null: no job whose order counts has come
 };
 
 using OwnerRRefActor = caf::stateful_actor<OwnerRRefState>;

@@ -56,6 +56,9 @@ class ValueJob {
   virtual rpc::Use use() const noexcept = 0;
   /// Threads: a runner. `done` must be called when the value is no longer used.
   virtual void run(Result<std::shared_ptr<rpc::HostedObject>> value, base::Task done) = 0;
+  /// Returns whether the job takes its turn in the order in which the jobs of this kind, and all behind it, came
+  /// (TL-7).
+  virtual bool keeps_order() const noexcept { return false; }
 };
 
 /// Events of an owner's actor. A proxy in an event is made before the frame is read on or sent, so that the down of

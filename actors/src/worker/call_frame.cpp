@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "caftan/net/internal/handshake.hpp"
+#include "caftan/rpc/internal/shared_arguments.hpp"
 #include "caftan/tensor/codec.hpp"
 #include "caftan/wire/archive.hpp"
 #include "caftan/wire/base_codecs.hpp"
@@ -47,6 +48,20 @@ void take_tensors(EncodedFrame& encoded, tensor::EncodedTensors&& tensors) {
   encoded.frame.segments = std::move(tensors.segments);
 }
 
+/// Takes the tensors of a group call, which the first of its requests encodes. The segments of all share the bytes.
+Result<void> take_shared_tensors(const rpc::OutRequest& request, EncodedFrame& encoded) {
+  rpc::SharedArguments& shared = *request.shared;
+  if (!shared.tensors || shared.recorded != request.recorded) {
+    auto tensors = tensor::encode_tensors(request.tensors, request.recorded);
+    if (!tensors) return tensors.error();
+    shared.tensors = std::move(*tensors);
+    shared.recorded = request.recorded;
+  }
+  encoded.table = shared.tensors->table;
+  encoded.frame.segments = shared.tensors->segments;
+  return {};
+}
+
 }  // namespace
 
 Result<void> encode_request(rpc::OutRequest& request, std::uint64_t features, const OutgoingRRefs& handed,
@@ -70,14 +85,16 @@ Result<void> encode_request(rpc::OutRequest& request, std::uint64_t features, co
     wire::append_section(sections, SectionType::grad_mode, 0, {&off, 1});
   }
   append_autograd(sections, request.autograd);
-  if (!request.tensors.empty()) {
+  if (!request.tensors.empty() && request.shared) {
+    if (const auto taken = take_shared_tensors(request, encoded); !taken) return taken;
+  } else if (!request.tensors.empty()) {
     encoded.small_tensors.reuse();
     auto tensors = tensor::encode_tensors(request.tensors, request.recorded, tensor::SharedMemory::reference,
                                           &encoded.small_tensors);
     if (!tensors) return tensors.error();
     take_tensors(encoded, std::move(*tensors));
   }
-  show(encoded, request.body);
+  show(encoded, request.whole_body());
   return {};
 }
 

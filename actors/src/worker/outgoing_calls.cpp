@@ -9,6 +9,7 @@
 
 #include "caftan/base/internal/rounded_duration.hpp"
 #include "caftan/base/wait_permit.hpp"
+#include "caftan/net/internal/handshake.hpp"
 #include "caftan/rpc/call_hook.hpp"
 #include "caftan/rpc/strand.hpp"
 #include "worker/call_frame.hpp"
@@ -138,13 +139,13 @@ namespace {
 /// Takes room in the peer's window; waits for it if the caller wants that, and gives the turn of the running object
 /// back meanwhile.
 /// @param has_waited  set if it waited
-Result<std::uint64_t> take_room(Session& session, const rpc::OutRequest& request, bool fail_when_full,
-                                bool& has_waited) {
-  std::uint64_t size = request.body.size();
+Result<std::uint64_t> take_room(Session& session, const rpc::OutRequest& request, bool fail_when_full, bool& has_waited,
+                                bool one_way) {
+  std::uint64_t size = request.whole_body().size();
   for (const at::Tensor& tensor : request.tensors) {
     if (tensor.defined() && tensor.layout() == at::kStrided) size += tensor.nbytes();
   }
-  const std::uint64_t room = transport::OpenRequests::room_for(size);
+  const std::uint64_t room = one_way ? transport::OneWayCalls::room_for(size) : transport::OpenRequests::room_for(size);
   auto taken = session.requests().try_acquire(room);
   if (!taken && !fail_when_full && taken.error().code() == Errc::overloaded) {
     if (const auto may = rpc::check_may_wait(); !may) return may.error();
@@ -178,11 +179,11 @@ rpc::CallToken OutgoingCalls::submit(const Peer& peer, rpc::OutRequest&& request
 }
 
 Result<OutgoingCalls::SendSlot> OutgoingCalls::reserve(const Peer& peer, const rpc::OutRequest& request,
-                                                       const CallOptions& options) {
+                                                       const CallOptions& options, bool one_way) {
   auto session = PeerState::of(peer).session();
   if (!session) return parts_.joiner.why_unreachable(peer.id());
   bool has_waited = request.kind == wire::FrameKind::create;  // perhaps for creations before it
-  const auto room = take_room(*session, request, options.fail_when_full, has_waited);
+  const auto room = take_room(*session, request, options.fail_when_full, has_waited, one_way);
   if (!room) return room.error();
   auto handed = parts_.rrefs.hand_over(request.rrefs, session);
   if (!handed) {
@@ -216,6 +217,42 @@ Result<CallId> OutgoingCalls::submit(SendSlot& slot, rpc::OutRequest& request, s
   }
   pending->sent_as(*call);
   return call;
+}
+
+Result<void> OutgoingCalls::tell(const Peer& peer, rpc::OutRequest&& request, const CallOptions& options) {
+  const base::Gate::Visit visit(gate_);
+  if (!visit) return leaving();
+  auto slot = reserve(peer, request, options, true);
+  if (!slot) return slot.error();
+  const auto give_up = [&](Error error) {
+    slot->session->requests().give_back(slot->room);
+    slot->handed.undo();
+    return error;
+  };
+  if ((slot->session->peer().features & net::kKnowsTell) == 0) {
+    return give_up(Error(Errc::unsupported, peer.name(), peer.name() + " is of a version without one-way calls"));
+  }
+  EncodedFrame encoded;
+  if (const auto done = encode_request(request, slot->session->peer().features, slot->handed, encoded); !done) {
+    return give_up(done.error());
+  }
+  if (const auto fits = slot->session->writer().check_size(encoded.frame); !fits) return give_up(fits.error());
+  gate_.enter_as_part();
+  if (slot->session->one_way_calls().send(encoded.frame, slot->room, std::move(request.keep))) return {};
+  gate_.leave();
+  slot->handed.undo();
+  return parts_.joiner.why_unreachable(peer.id());
+}
+
+void OutgoingCalls::on_tells_ended(std::size_t count) noexcept {
+  for (; count > 0; --count) gate_.leave();
+}
+
+void OutgoingCalls::on_tells_lost(const std::string& peer, std::size_t count, const Error& reason) {
+  tells_lost_.fetch_add(count);
+  parts_.ports.log(std::to_string(count) + (count == 1 ? " one-way call to " : " one-way calls to ") + peer +
+                   " had not ended when it was lost, and may not have run: " + reason.message());
+  on_tells_ended(count);
 }
 
 void OutgoingCalls::cancel(const rpc::CallToken& token) noexcept {

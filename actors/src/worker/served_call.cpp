@@ -9,8 +9,13 @@
 namespace caftan::actors {
 
 ServedCall::ServedCall(std::shared_ptr<ServedCalls> calls, std::shared_ptr<transport::Session> session,
-                       wire::InFrame frame, const rpc::FunctionEntry* entry)
-    : calls_(std::move(calls)), session_(std::move(session)), frame_(std::move(frame)), entry_(entry) {
+                       wire::InFrame frame, const rpc::FunctionEntry* entry, bool one_way)
+    : calls_(std::move(calls)),
+      session_(std::move(session)),
+      frame_(std::move(frame)),
+      entry_(entry),
+      one_way_(one_way),
+      has_target_(frame_.sections.target.has_value()) {
   if (frame_.header.remaining_us != 0) {
     // A hostile remaining time must not overflow; more than ten years is never meant.
     constexpr std::uint64_t kMost = 10ULL * 365 * 24 * 3600 * 1'000'000;
@@ -48,6 +53,17 @@ void ServedCall::start(bool brief) {
       self->fail(confirmed.error());
     }
   });
+}
+
+void ServedCall::when_references_are_confirmed(std::function<void(Result<void>)> done) {
+  const auto received = std::static_pointer_cast<ReceivedRRefs>(frame_.manifest);
+  when_confirmed(received, calls_->ports().executor(), deadline_, std::move(done));
+}
+
+void ServedCall::begin_in_order() {
+  in_order_ = true;
+  if (!one_way_ && has_references()) return start(false);  // it begins when these are confirmed
+  if (!answered_) begin();
 }
 
 /// @param brief  the function never waits, so the call begins also while few permits to wait are left (CALL-16)
@@ -89,11 +105,11 @@ CallInfo ServedCall::make_info() {
   if (auto peer = calls_->ports().find_peer(session_->peer().life.id)) info.caller = *std::move(peer);
   info.call = CallId{frame_.header.call};
   info.deadline = deadline_;
-  info.cancel = cancelled_;
+  if (!one_way_) info.cancel = cancelled_;
   info.trace = frame_.header.trace;
   info.depth = depth_;
   info.grad_mode = grad_mode_;
-  info.gate = shared_from_this();
+  if (!one_way_) info.gate = shared_from_this();  // SE-35 is about replies
   info.held = read_held(frame_);
   return info;
 }
@@ -169,13 +185,22 @@ void ServedCall::fail(const Error& error) {
 void ServedCall::answer(Result<rpc::OutReply>&& reply) noexcept {
   if (answered_.exchange(true)) return;
   if (calls_->ports().has_ended()) return;  // the worker has ended: its executor and services may be gone
-  look_if_late();
-  if (const auto sent = calls_->send_reply(session_, frame_.header.call, std::move(reply)); !sent) {
-    (void)calls_->send_reply(session_, frame_.header.call, sent.error());
+  if (one_way_) {
+    if (!reply) calls_->log_failed(session_->peer().name, reply.error());
+    session_->writer().count_ended(transport::OneWayCalls::room_for(frame_.body.size()));
+  } else {
+    look_if_late();
+    send(std::move(reply));
   }
   if (!used_) return;
   const base::Executor::DeferWakeups deferred(calls_->ports().executor());
   std::exchange(used_, base::Task())();
+}
+
+void ServedCall::send(Result<rpc::OutReply>&& reply) {
+  if (const auto sent = calls_->send_reply(session_, frame_.header.call, std::move(reply)); !sent) {
+    (void)calls_->send_reply(session_, frame_.header.call, sent.error());
+  }
 }
 
 }  // namespace caftan::actors

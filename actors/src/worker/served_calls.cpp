@@ -3,8 +3,10 @@
 #include <utility>
 
 #include "caftan/base/internal/rounded_duration.hpp"
+#include "caftan/net/internal/handshake.hpp"
 #include "worker/call_frame.hpp"
 #include "worker/served_call.hpp"
+#include "worker/tell_queue.hpp"
 
 namespace caftan::actors {
 
@@ -25,8 +27,13 @@ Result<void> ServedCalls::on_frame(const std::shared_ptr<Session>& session, InFr
   const auto [entry, brief] = dispatcher_.look_up(frame.header.kind, frame.body);
   (void)gate_.enter();
   count_.fetch_add(1, std::memory_order_relaxed);
+  const bool one_way = frame.header.call == 0 && (session->peer().features & net::kKnowsTell) != 0;
   auto call = std::make_shared<ServedCall>(std::shared_ptr<ServedCalls>(ports_.shared_from_this(), this), session,
-                                           std::move(frame), entry);
+                                           std::move(frame), entry, one_way);
+  if (one_way) {
+    queue_of(*session, true)->push(std::move(call));
+    return {};
+  }
   if (!brief) {
     const base::LockGuard lock(mutex_);
     remove_ended_locked();
@@ -41,8 +48,33 @@ Result<void> ServedCalls::on_frame(const std::shared_ptr<Session>& session, InFr
     }
     keys_.push_back(std::uint64_t{key});
   }
+  if (call->has_target() && has_tells_.load(std::memory_order_relaxed)) {
+    if (const auto queue = queue_of(*session, false); queue && queue->holds_methods()) {
+      queue->push(std::move(call));
+      return {};
+    }
+  }
   call->start(brief);
   return {};
+}
+
+std::shared_ptr<TellQueue> ServedCalls::queue_of(const Session& session, bool make) {
+  const base::LockGuard lock(mutex_);
+  const auto found = tells_.find(&session);
+  if (found != tells_.end()) return found->second;
+  if (!make) return nullptr;
+  has_tells_.store(true, std::memory_order_relaxed);
+  return tells_[&session] = std::make_shared<TellQueue>(ports_.executor());
+}
+
+void ServedCalls::on_session_end(const Session& session) {
+  const base::LockGuard lock(mutex_);
+  tells_.erase(&session);
+}
+
+void ServedCalls::log_failed(const std::string& caller, const Error& error) {
+  log_.write_repeated("a one-way call of " + caller + " failed: " + error.message(),
+                      "# more one-way calls of " + caller + " failed in this second");
 }
 
 /// Looks at a few of the calls that can be cancelled, and removes those that have ended. As more are looked at than

@@ -22,6 +22,7 @@
 namespace caftan::actors {
 
 class ServedCall;
+class TellQueue;
 
 /// Threads: any, all methods.
 class ServedCalls {
@@ -32,8 +33,15 @@ class ServedCalls {
   /// A complete call or cancel. As transport::FrameHandler::on_frame.
   Result<void> on_frame(const std::shared_ptr<transport::Session>& session, wire::InFrame frame);
 
+  /// The session has ended.
+  void on_session_end(const transport::Session& session);
+
   /// Calls that were not answered are inside. It is never closed: calls of peers are served until sessions end.
   base::Gate& gate() noexcept { return gate_; }
+  /// As rpc::Batches::set_max_size.
+  Result<void> set_max_batch_size(const rpc::FunctionEntry& function, std::size_t size) {
+    return dispatcher_.batches().set_max_size(function, size);
+  }
   /// The worker stops: lets its named objects go, and starts the runs that answer the requests of batched functions.
   /// From now on no object gets a name, and no request waits for others.
   void begin_stop() {
@@ -60,12 +68,15 @@ class ServedCalls {
   };
   /// Logs that a call ended after its deadline (CALL-18).
   void log_late(std::string_view function, const std::string& caller, const Lateness& lateness);
+  /// Logs that a one-way call failed: its caller does not learn it (TL-9).
+  void log_failed(const std::string& caller, const Error& error);
 
  private:
   using Cancellable = std::unordered_map<std::uint64_t, std::weak_ptr<ServedCall>>;
   static constexpr std::size_t kMostSpare = 64;
 
   void remove_ended_locked() CAFTAN_REQUIRES(mutex_);
+  std::shared_ptr<TellQueue> queue_of(const transport::Session& session, bool make);
   Result<void> send_error(const std::shared_ptr<transport::Session>& session, std::uint64_t call, const Error& error);
 
   MemberPorts& ports_;
@@ -79,6 +90,9 @@ class ServedCalls {
   // By ServedCall::key; also some calls that have ended.
   Cancellable cancellable_ CAFTAN_GUARDED_BY(mutex_);
   base::Fifo<std::uint64_t> keys_ CAFTAN_GUARDED_BY(mutex_);  // of all of them, in the order of the next look
+  // Of the sessions over which one-way calls have come; kept as addresses of the sessions.
+  std::unordered_map<const transport::Session*, std::shared_ptr<TellQueue>> tells_ CAFTAN_GUARDED_BY(mutex_);
+  std::atomic<bool> has_tells_{false};  // whether tells_ has ever had a queue
   // Entries of calls that have ended: the next calls take them instead of memory.
   std::vector<Cancellable::node_type> spare_ CAFTAN_GUARDED_BY(mutex_);
 };

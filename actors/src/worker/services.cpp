@@ -1,5 +1,6 @@
 #include "worker/services.hpp"
 
+#include "collectives/collective_service.hpp"
 #include "modules/module_service.hpp"
 #include "optim/optimizer_service.hpp"
 
@@ -9,6 +10,7 @@ std::vector<std::unique_ptr<Service>> make_services() {
   std::vector<std::unique_ptr<Service>> services;
   services.push_back(std::make_unique<OptimizerService>());
   services.push_back(std::make_unique<ModuleService>());
+  services.push_back(std::make_unique<CollectiveService>());
   return services;
 }
 

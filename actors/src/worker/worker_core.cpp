@@ -19,9 +19,9 @@ namespace {
 /// How long it may take until what stop() ends at its deadline is over.
 constexpr base::Duration kStopGrace = std::chrono::seconds(1);
 
-std::vector<Service*> list_services(RRefHost& rrefs, AutogradHost& autograd,
+std::vector<Service*> list_services(RRefHost& rrefs, AutogradHost& autograd, Gatherer& gatherer,
                                     const std::vector<std::unique_ptr<Service>>& others) {
-  std::vector<Service*> services{&rrefs, &autograd};
+  std::vector<Service*> services{&rrefs, &autograd, &gatherer};
   for (const auto& service : others) services.push_back(service.get());
   return services;
 }
@@ -44,10 +44,11 @@ WorkerCore::WorkerCore(WorkerOptions options, Registry registry, net::Membership
       log_(std::make_shared<WorkerLog>(options_.log, *options_.executor)),
       rrefs_(*this),
       autograd_(std::make_unique<AutogradHost>(*this, self_)),
-      other_services_(make_services()),
-      services_(list_services(rrefs_, *autograd_, other_services_)),
-      hook_(std::make_unique<autograd::RecordingHook>(*autograd_, options_.hook)),
       peers_(self_.id, options_.world),
+      gatherer_(*this, peers_),
+      other_services_(make_services()),
+      services_(list_services(rrefs_, *autograd_, gatherer_, other_services_)),
+      hook_(std::make_unique<autograd::RecordingHook>(*autograd_, options_.hook)),
       joiner_({*this, options_, peers_, *this, services_, *log_, *this}, std::move(membership)),
       outgoing_({*this, options_, peers_, joiner_, rrefs_}),
       served_(*this, options_.limits, rrefs_, *log_) {
@@ -87,6 +88,7 @@ WorkerCounters WorkerCore::counters() const {
   WorkerCounters sum;
   peers_.count(sum);
   sum.calls_served = served_.count();
+  sum.tells_lost = outgoing_.tells_lost();
   sum.owner_rrefs = rrefs_.table().owners();
   sum.user_rrefs = rrefs_.table().users();
   return sum;
@@ -128,7 +130,12 @@ Result<void> WorkerCore::on_frame(const std::shared_ptr<Session>& session, wire:
   return served_.on_frame(session, std::move(frame));
 }
 
+void WorkerCore::on_tells_lost(Session& session, std::size_t count, const Error& reason) {
+  outgoing_.on_tells_lost(session.peer().name, count, reason);
+}
+
 void WorkerCore::on_end(Session& session, const Error& reason) {
+  served_.on_session_end(session);
   const net::Meeting::Loss loss = joiner_.on_session_end(session, reason);
   peers_.replace(session);
   for (Service* service : services_) service->on_session_end(session, loss.is_last);
@@ -221,6 +228,12 @@ StopReport WorkerCore::stop() {
         " connections, references, contexts, passes or actors of this worker");
   }
   return given_up;
+}
+
+Result<void> WorkerCore::set_max_batch_size(const char* tag, std::size_t size) {
+  const rpc::FunctionEntry* const function = registry_.find(tag);
+  if (!function) return Error(Errc::unknown_function, name(), "the batched method is not registered at this worker");
+  return served_.set_max_batch_size(*function, size);
 }
 
 void WorkerCore::end() {

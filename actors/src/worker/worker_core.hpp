@@ -14,6 +14,7 @@
 #include "rref/rref_host.hpp"
 #include "service/member_ports.hpp"
 #include "service/service.hpp"
+#include "worker/gatherer.hpp"
 #include "worker/joiner.hpp"
 #include "worker/outgoing_calls.hpp"
 #include "worker/peers.hpp"
@@ -56,6 +57,7 @@ class WorkerCore final : public MemberPorts,
   Joiner& joiner() noexcept { return joiner_; }
   RRefHost& rref_host() noexcept { return rrefs_; }
   AutogradHost& autograd_host() noexcept { return *autograd_; }
+  Gatherer& gatherer() noexcept { return gatherer_; }
 
   // rpc::Caller
   WorkerId id() const noexcept override { return self_.id; }
@@ -72,6 +74,12 @@ class WorkerCore final : public MemberPorts,
                         std::shared_ptr<rpc::ReplySink> sink) override {
     return outgoing_.submit(peer, std::move(request), options, std::move(sink));
   }
+  Result<void> tell(const Peer& peer, rpc::OutRequest&& request, const CallOptions& options) override {
+    return outgoing_.tell(peer, std::move(request), options);
+  }
+  Future<rpc::Contributions> gather(rpc::GatherRequest&& request, const CallOptions& options) override {
+    return gatherer_.gather(std::move(request), options);
+  }
   void cancel(const rpc::CallToken& token) noexcept override { outgoing_.cancel(token); }
   Result<std::shared_ptr<rpc::RRefHandle>> create_remote(const Peer& peer, rpc::OutRequest&& request,
                                                          const CallOptions& options, rpc::TypeKey type) override {
@@ -82,6 +90,10 @@ class WorkerCore final : public MemberPorts,
     return outgoing_.create_local(std::move(object));
   }
   void on_unobserved_error(std::string_view what, const Error& error) noexcept override;
+
+  /// Changes the max_size of the batched function or method of that tag (rpc::kFunctionTag).
+  /// Errors: unknown_function (not registered here), bad_arguments (out of range).
+  Result<void> set_max_batch_size(const char* tag, std::size_t size);
 
   // MemberPorts
   remote::ActorHost& actor_host() override { return *actor_host_; }
@@ -109,6 +121,8 @@ class WorkerCore final : public MemberPorts,
   Result<std::shared_ptr<void>> on_manifest(transport::Session& session, wire::FrameKind kind,
                                             wire::ByteView manifest) override;
   Result<void> on_frame(const std::shared_ptr<transport::Session>& session, wire::InFrame frame) override;
+  void on_tells_ended(std::size_t count) override { outgoing_.on_tells_ended(count); }
+  void on_tells_lost(transport::Session& session, std::size_t count, const Error& reason) override;
   void on_end(transport::Session& session, const Error& reason) override;
 
   // For NamedActors: each name belongs to one service.
@@ -135,10 +149,11 @@ class WorkerCore final : public MemberPorts,
   std::unique_ptr<remote::ActorHost> actor_host_;
   RRefHost rrefs_;
   std::unique_ptr<AutogradHost> autograd_;
+  Peers peers_;
+  Gatherer gatherer_;
   const std::vector<std::unique_ptr<Service>> other_services_;
   const std::vector<Service*> services_;  // all services; they end in the opposite order
   std::unique_ptr<rpc::CallHook> hook_;
-  Peers peers_;
   Joiner joiner_;
   OutgoingCalls outgoing_;
   ServedCalls served_;

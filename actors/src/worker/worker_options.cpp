@@ -11,7 +11,8 @@ namespace caftan::actors {
 namespace {
 
 constexpr std::uint64_t kFeatures = net::kSaysSegments | net::kKnowsErrorKinds | net::kKnowsGradMode |
-                                    net::kKnowsDepth | net::kKnowsLeaveReport | net::kKnowsRunReturned;
+                                    net::kKnowsDepth | net::kKnowsLeaveReport | net::kKnowsRunReturned |
+                                    net::kKnowsTell;
 
 Incarnation random_incarnation() {
   std::random_device device;

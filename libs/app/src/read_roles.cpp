@@ -344,8 +344,11 @@ std::vector<const std::any*> configs_of(const Reading& reading, const RoleType& 
   for (const std::string& name : use.roles) {
     const RoleSpec& used = *reading.application.find_role(name);
     if (used.keys.type != wanted->role_type) continue;
+    // A role type without settings has no value for any replica, which counts all the same.
+    const RoleType* const used_type = reading.types.find(used.keys.type);
+    const bool has_settings = !used_type || used_type->config.make().has_value();
     for (int replica = 0; replica < used.keys.replicas; ++replica) {
-      if (used.config_of(replica).has_value()) configs.push_back(&used.config_of(replica));
+      if (!has_settings || used.config_of(replica).has_value()) configs.push_back(&used.config_of(replica));
     }
   }
   return configs;

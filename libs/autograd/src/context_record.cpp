@@ -139,6 +139,19 @@ std::vector<CodeSpan> ContextRecord::spans() const {
   return spans;
 }
 
+Result<void> ContextRecord::add_exchange(std::shared_ptr<LeafExchange> exchange) {
+  const base::LockGuard lock(mutex_);
+  if (phase_ == Phase::over) return released_context(id_);
+  auto& known = gradients_.exchanges;
+  if (std::find(known.begin(), known.end(), exchange) == known.end()) known.push_back(std::move(exchange));
+  return {};
+}
+
+std::vector<std::shared_ptr<LeafExchange>> ContextRecord::exchanges() const {
+  const base::LockGuard lock(mutex_);
+  return gradients_.exchanges;
+}
+
 void ContextRecord::met(WorkerId worker) {
   const base::LockGuard lock(mutex_);
   met_.insert(worker);

@@ -12,6 +12,7 @@
 
 #include "caftan/base/mutex.hpp"
 #include "caftan/tensor/internal/torch_errors.hpp"
+#include "exchanged_leaves.hpp"
 #include "graph_run.hpp"
 #include "pass_graph.hpp"
 #include "recv_function.hpp"
@@ -34,13 +35,20 @@ class Engine::State final : private GraphOutputs {
 
   Result<void> add_roots(std::span<const at::Tensor> roots, std::span<const at::Tensor> gradients);
   void add_spans(std::vector<CodeSpan> spans) { spans_ = std::move(spans); }
+  void set_exchanges(std::vector<std::shared_ptr<LeafExchange>> exchanges) {
+    leaves_.exchanged.set(std::move(exchanges));
+  }
+  void when_returned(std::function<void()> ready) { leaves_.exchanged.when_ready(std::move(ready)); }
   Result<void> mark(std::shared_ptr<const SendFunction> send);
   WalkSlice walk(std::size_t nodes);
   Result<void> feed(const AutogradMessageId& message, std::vector<at::Tensor> gradients);
   Result<RunSlice> run(std::size_t nodes, GradientSink& sink);
   GradientBook take_staged();
 
-  void abort() noexcept { stop_.store(true, std::memory_order_release); }
+  void abort() noexcept {
+    stop_.store(true, std::memory_order_release);
+    leaves_.exchanged.wake();
+  }
   const std::string& failed_node() const noexcept { return failed_node_; }
   std::uint64_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
 
@@ -60,19 +68,23 @@ class Engine::State final : private GraphOutputs {
    public:
     explicit Slice(State& state) : RunningPass(state.options_.context), state_(state) {}
     void book(const at::Tensor& leaf, at::Tensor&& gradient) override {
-      state_.on_leaf(leaf, std::move(gradient), state_.run_->running_rank());
+      state_.stage(leaf, std::move(gradient), state_.run_->running_rank(), true);
     }
 
    private:
     State& state_;
   };
 
-  void on_leaf(const at::Tensor& leaf, at::Tensor&& gradient, std::uint32_t rank) override;
+  void on_leaf(const at::Tensor& leaf, at::Tensor&& gradient, std::uint32_t rank) override {
+    stage(leaf, std::move(gradient), rank, false);
+  }
+  void stage(const at::Tensor& leaf, at::Tensor&& gradient, std::uint32_t rank, bool is_part);
   void on_received(const RecvFunction& function, torch::autograd::variable_list&& gradients) override;
 
   Result<void> start();
   Result<RunSlice> run_nodes(std::size_t nodes);
   void take_fed();
+  Result<void> end_slice(RunSlice& slice);
   Error node_failed(Error error);
 
   const EngineOptions options_;
@@ -94,7 +106,11 @@ class Engine::State final : private GraphOutputs {
   PassGraph graph_;
   bool expanded_ = false;
   std::optional<GraphRun> run_;
-  std::optional<StagedGradients> staged_;
+  struct Leaves {
+    std::optional<StagedGradients> staged;
+    ExchangedLeaves exchanged;
+  };
+  Leaves leaves_;
   GradientSink* sink_ = nullptr;
   std::optional<Error> failure_;
   std::string failed_node_;
@@ -163,23 +179,46 @@ Result<void> Engine::State::start() {
   }
   graph_.close(SpanIndex(std::move(spans_)));
   run_.emplace(graph_, options_.keep_graph);
-  staged_.emplace(graph_.ranked());
+  leaves_.staged.emplace(graph_.ranked());
   if (root_ != kNone) run_->provide(root_, std::move(roots_.gradients));
-  return {};
+  return leaves_.exchanged.begin();
 }
 
 Result<Engine::RunSlice> Engine::State::run(std::size_t nodes, GradientSink& sink) {
   if (failure_) return *failure_;
   if (!run_) {
     Result<void> started = start();
-    if (!started) return started.error();
+    if (!started) {
+      if (run_) failure_ = started.error();
+      return started.error();
+    }
   }
   const c10::AutoGradMode no_graph(false);
   const Slice slice(*this);
   sink_ = &sink;
   Result<RunSlice> ran = run_nodes(nodes);
-  if (!ran) failure_ = ran.error();
+  if (ran) {
+    if (Result<void> ended = end_slice(*ran); !ended) ran = ended.error();
+  }
+  if (!ran) {
+    failure_ = ran.error();
+    leaves_.exchanged.abandon(*failure_);
+  }
   return ran;
+}
+
+/// Says what the slice has come to. Once all nodes have run, the pass waits for the leaves that are exchanged.
+Result<void> Engine::State::end_slice(RunSlice& slice) {
+  slice.drained = run_->drained();
+  if (slice.drained && !leaves_.exchanged.empty()) {
+    const Result<bool> returned =
+        tensor::catch_torch(Errc::backward_failed, [&] { return leaves_.exchanged.finish(*leaves_.staged); });
+    if (!returned) return returned.error();
+    slice.awaits_leaves = !*returned;
+    slice.drained = *returned;
+  }
+  slice.idle = slice.idle || slice.drained;
+  return {};
 }
 
 /// Runs nodes; what nodes and hooks throw becomes an Error here. From the first node on that runs code which is not
@@ -202,8 +241,6 @@ Result<Engine::RunSlice> Engine::State::run_nodes(std::size_t nodes) {
   } catch (...) {
     return node_failed(tensor::torch_failure(Errc::backward_failed));
   }
-  slice.drained = run_->drained();
-  slice.idle = slice.idle || slice.drained;
   return slice;
 }
 
@@ -239,9 +276,10 @@ void Engine::State::take_fed() {
   }
 }
 
-void Engine::State::on_leaf(const at::Tensor& leaf, at::Tensor&& gradient, std::uint32_t rank) {
+void Engine::State::stage(const at::Tensor& leaf, at::Tensor&& gradient, std::uint32_t rank, bool is_part) {
+  if (leaves_.exchanged.take(leaf, gradient, rank, is_part)) return;
   bytes_.fetch_add(gradient_bytes(gradient), std::memory_order_relaxed);
-  staged_->add(leaf, std::move(gradient), rank);
+  leaves_.staged->add(leaf, std::move(gradient), rank);
 }
 
 void Engine::State::on_received(const RecvFunction& function, torch::autograd::variable_list&& gradients) {
@@ -249,10 +287,10 @@ void Engine::State::on_received(const RecvFunction& function, torch::autograd::v
 }
 
 GradientBook Engine::State::take_staged() {
-  if (!staged_) return {};
+  if (!leaves_.staged) return {};
   const c10::AutoGradMode no_graph(false);
   bytes_.store(0, std::memory_order_relaxed);
-  return staged_->take();
+  return leaves_.staged->take();
 }
 
 Result<std::unique_ptr<Engine>> Engine::begin(const EngineOptions& options) {
@@ -269,6 +307,10 @@ Result<void> Engine::add_roots(std::span<const at::Tensor> roots, std::span<cons
   return state_->add_roots(roots, gradients);
 }
 void Engine::add_spans(std::vector<CodeSpan> spans) { state_->add_spans(std::move(spans)); }
+void Engine::set_exchanges(std::vector<std::shared_ptr<LeafExchange>> exchanges) {
+  state_->set_exchanges(std::move(exchanges));
+}
+void Engine::when_returned(std::function<void()> ready) { state_->when_returned(std::move(ready)); }
 Result<void> Engine::mark(std::shared_ptr<const SendFunction> send) { return state_->mark(std::move(send)); }
 Engine::WalkSlice Engine::walk(std::size_t nodes) { return state_->walk(nodes); }
 Result<void> Engine::feed(const AutogradMessageId& message, std::vector<at::Tensor> gradients) {

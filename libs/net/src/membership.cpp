@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kNamesShown = 16;
 
-std::string quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
+std::string in_quotes(std::string_view text) { return "\"" + std::string(text) + "\""; }
 
 std::string join_names(const std::vector<std::string>& names) {
   std::string text;
@@ -29,7 +29,8 @@ Result<Membership> Membership::make(std::vector<MemberEntry> entries, const Join
   std::size_t self_index = entries.size();
   for (MemberEntry& entry : entries) {
     const std::size_t index = members.size();
-    if (entry.id.value != index) return invalid("the ids of workers have a gap or repetition at " + quoted(entry.name));
+    if (entry.id.value != index)
+      return invalid("the ids of workers have a gap or repetition at " + in_quotes(entry.name));
     if (entry.name.empty() || entry.name.size() > kMaxName) {
       return invalid("a worker's name has 1 to " + std::to_string(kMaxName) + " bytes");
     }
@@ -37,16 +38,17 @@ Result<Membership> Membership::make(std::vector<MemberEntry> entries, const Join
     members.push_back({.known = {std::move(entry.name), entry.id, {}, std::move(entry.address)}});
   }
   if (self_index == members.size()) {
-    return invalid("worker " + quoted(self.name) + " with id " + std::to_string(self.id.value) + " is not in this job");
+    return invalid("worker " + in_quotes(self.name) + " with id " + std::to_string(self.id.value) +
+                   " is not in this job");
   }
-  if (self.incarnation.value == 0) return invalid("worker " + quoted(self.name) + " has no incarnation");
+  if (self.incarnation.value == 0) return invalid("worker " + in_quotes(self.name) + " has no incarnation");
   members[self_index].known.incarnation = self.incarnation;
   if (!self.address.empty()) members[self_index].known.address = self.address;
   Membership membership(std::move(members), self_index);
   membership.set_joined(membership.members_[self_index], self.incarnation);
   for (const Member& member : membership.members_) {
     if (membership.by_name_.at(member.known.name) == member.known.id.value) continue;
-    return invalid("two workers have the same name, " + quoted(member.known.name) + ": ids " +
+    return invalid("two workers have the same name, " + in_quotes(member.known.name) + ": ids " +
                    std::to_string(membership.by_name_.at(member.known.name)) + " and " +
                    std::to_string(member.known.id.value));
   }
@@ -67,7 +69,7 @@ std::string Membership::names() const {
 Result<Join> Membership::find(std::string_view name) const {
   const auto found = by_name_.find(name);
   if (found != by_name_.end()) return members_[found->second].known;
-  return Error(Errc::unknown_worker, "no worker " + quoted(name) + " in this job; there are " + names());
+  return Error(Errc::unknown_worker, "no worker " + in_quotes(name) + " in this job; there are " + names());
 }
 
 Result<Join> Membership::find(WorkerId id) const {
@@ -81,14 +83,14 @@ Result<void> Membership::check_life(const Member& member, Incarnation incarnatio
   if (incarnation == known.incarnation && incarnation.value != 0) return {};
   if (&member == &members_[self_]) {
     return Error(Errc::duplicate_worker,
-                 "another process claims to be worker " + quoted(known.name) + ", which runs here");
+                 "another process claims to be worker " + in_quotes(known.name) + ", which runs here");
   }
   if (std::find(member.replaced.begin(), member.replaced.end(), incarnation) != member.replaced.end() ||
       incarnation.value == 0) {
     return Error(Errc::peer_down, known.name, "this incarnation has ended and was replaced by a later one");
   }
   if (member.sessions != 0) {
-    return Error(Errc::duplicate_worker, "another worker " + quoted(known.name) + " is connected" +
+    return Error(Errc::duplicate_worker, "another worker " + in_quotes(known.name) + " is connected" +
                                              (member.place.empty() ? "" : " (" + member.place + ")") +
                                              "; when it has ended a new one may join");
   }
@@ -100,7 +102,7 @@ Result<void> Membership::admit(const Join& peer) const {
   if (found == by_name_.end()) return find(peer.name).error();
   const Member& member = members_[found->second];
   if (peer.id != member.known.id) {
-    return Error(Errc::invalid_config, "worker " + quoted(peer.name) + " has id " +
+    return Error(Errc::invalid_config, "worker " + in_quotes(peer.name) + " has id " +
                                            std::to_string(member.known.id.value) + " in this job and comes with id " +
                                            std::to_string(peer.id.value));
   }
@@ -154,13 +156,15 @@ Result<void> Membership::check_view(const View& view) const {
   for (std::size_t i = 0; i < members_.size(); ++i) {
     const Join& member = view.members[i];
     if (member.name != members_[i].known.name || member.id != members_[i].known.id) {
-      return malformed("member " + std::to_string(i) + " is not " + quoted(members_[i].known.name));
+      return malformed("member " + std::to_string(i) + " is not " + in_quotes(members_[i].known.name));
     }
-    if (member.incarnation.value == 0) return malformed("member " + quoted(member.name) + " has no incarnation");
-    if (member.address.size() > kMaxAddress) return malformed("the address of " + quoted(member.name) + " is too long");
+    if (member.incarnation.value == 0) return malformed("member " + in_quotes(member.name) + " has no incarnation");
+    if (member.address.size() > kMaxAddress)
+      return malformed("the address of " + in_quotes(member.name) + " is too long");
   }
   if (view.members[self_].incarnation != self().incarnation) {
-    return Error(Errc::duplicate_worker, "the coordinator knows another incarnation of worker " + quoted(self().name));
+    return Error(Errc::duplicate_worker,
+                 "the coordinator knows another incarnation of worker " + in_quotes(self().name));
   }
   return {};
 }

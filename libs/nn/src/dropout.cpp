@@ -20,7 +20,8 @@ Result<Dropout> Dropout::make(double probability, std::uint64_t seed) {
 Dropout::Dropout(double probability, std::uint64_t seed)
     : probability_(probability), seed_(seed), drop_below_(static_cast<std::uint32_t>(std::ldexp(probability, 32))) {}
 
-at::Tensor Dropout::forward(const at::Tensor& input, std::uint64_t context, std::uint64_t call) const {
+at::Tensor Dropout::forward(const at::Tensor& input, std::uint64_t context, std::uint64_t call,
+                            std::uint64_t first) const {
   if (probability_ == 0) return input;
   at::Tensor mask = at::empty(input.sizes(), at::TensorOptions().dtype(at::kFloat));
   auto* const values = mask.mutable_data_ptr<float>();
@@ -29,8 +30,9 @@ at::Tensor Dropout::forward(const at::Tensor& input, std::uint64_t context, std:
   const base::RandomKey key{.seed = seed_, .context = context, .call = call};
   std::array<std::uint32_t, 4> block{};
   for (std::size_t i = 0; i < size; ++i) {
-    if (i % 4 == 0) block = base::random_block(key, i / 4);
-    values[i] = block[i % 4] < drop_below_ ? 0.0F : kept;
+    const std::uint64_t place = first + i;
+    if (i == 0 || place % 4 == 0) block = base::random_block(key, place / 4);
+    values[i] = block[place % 4] < drop_below_ ? 0.0F : kept;
   }
   return input.mul(mask.to(input.scalar_type()));
 }

@@ -1,6 +1,7 @@
 #include "caftan/rpc/internal/batches.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <optional>
 #include <string>
 #include <utility>
@@ -55,6 +56,21 @@ void join_batch(std::unique_ptr<BatchedRequest> request) {
   batches.join(std::move(request));
 }
 
+std::vector<std::string> wrong_limits(std::string_view function, const BatchLimits& limits) {
+  constexpr std::size_t kMostRequests = 65536;
+  constexpr base::Duration kLongestWait = std::chrono::hours(1);
+  const std::string name = "'" + std::string(function) + "' is batched with ";
+  std::vector<std::string> wrong;
+  if (limits.max_size < 1 || limits.max_size > kMostRequests) {
+    wrong.push_back(name + "max_size " + std::to_string(limits.max_size) + ": it must be 1 to " +
+                    std::to_string(kMostRequests));
+  }
+  if (limits.max_wait < base::Duration::zero() || limits.max_wait > kLongestWait) {
+    wrong.push_back(name + "max_wait " + std::to_string(limits.max_wait.count()) + " ns: it must be 0 to 1 h");
+  }
+  return wrong;
+}
+
 Error wrong_number_of_results(std::string_view function, std::size_t requests, std::size_t results) {
   return Error(Errc::remote_exception, std::string(function) + ": its batch had " + std::to_string(requests) +
                                            " requests, and it returned " + std::to_string(results) +
@@ -72,13 +88,41 @@ void Batches::join(std::unique_ptr<BatchedRequest> request) {
     const base::TimePoint now = caller_.executor().clock().now();
     LinePtr& place = lines_[key];
     if (!place) {
-      place = std::make_shared<Line>(key, object, key.function->batch);
+      place = std::make_shared<Line>(key, object, limits_of(*key.function));
       if (closed_) (void)place->queue.close(now);
     }
     line = place;
     next = line->queue.join(std::move(request), now);
   }
   follow(line, next);
+}
+
+BatchLimits Batches::limits_of(const FunctionEntry& function) const {
+  BatchLimits limits = function.batch;
+  if (const auto changed = changed_sizes_.find(&function); changed != changed_sizes_.end()) {
+    limits.max_size = changed->second;
+  }
+  return limits;
+}
+
+Result<void> Batches::set_max_size(const FunctionEntry& function, std::size_t size) {
+  const std::vector<std::string> wrong = wrong_limits(function.name, {.max_size = size});
+  if (!wrong.empty()) return Error(Errc::bad_arguments, caller_.name(), wrong.front());
+  std::vector<std::pair<LinePtr, BatchNext>> all;
+  {
+    const base::LockGuard lock(mutex_);
+    changed_sizes_[&function] = size;
+    const base::TimePoint now = caller_.executor().clock().now();
+    for (const auto& [key, line] : lines_) {
+      if (key.function != &function) continue;
+      line->queue.set_max_size(size);
+      do {
+        all.emplace_back(line, line->queue.look(now));
+      } while (all.back().second.run);
+    }
+  }
+  for (const auto& [line, next] : all) follow(line, next);
+  return {};
 }
 
 void Batches::close() {

@@ -80,6 +80,27 @@ CallToken start_call(const CallTarget& target, OutRequest&& request, std::shared
   return target.caller->submit(*target.peer, std::move(request), target.options, std::move(sink));
 }
 
+Result<void> send_tell(const CallTarget& target, OutRequest&& request) {
+  // The called code is no part of the calling code: no deadline, no held object, no depth goes along.
+  request.held = {};
+  request.depth = 0;
+  request.cancel.reset();
+  const Ambient* const ambient = Ambient::current();
+  const bool in_context = ambient && ambient->autograd_context.lock();
+  for (at::Tensor& tensor : request.tensors) {
+    if (!in_context || !tensor.defined() || !tensor.requires_grad()) continue;
+    if (c10::GradMode::is_enabled()) {
+      return Error(
+          Errc::unsupported, target.caller->name(),
+          std::string(request.what) +
+              ": an autograd context does not record one-way calls, and an argument needs gradients: detach() it, "
+              "or use rpc_async");
+    }
+    tensor = tensor.detach();
+  }
+  return target.caller->tell(*target.peer, std::move(request), target.options);
+}
+
 Result<std::shared_ptr<RRefHandle>> send_creation(const CallTarget& target, OutRequest&& request, TypeKey type) {
   if (const Result<void> seen = show_to_hook(target, request); !seen) return seen.error();
   return target.caller->create_remote(*target.peer, std::move(request), target.options, type);

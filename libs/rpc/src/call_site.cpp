@@ -1,6 +1,7 @@
 #include "caftan/rpc/call_site.hpp"
 
 #include "caftan/base/fnv1a.hpp"
+#include "caftan/rpc/group.hpp"
 
 namespace caftan {
 
@@ -27,6 +28,42 @@ Result<Peer> CallSite::try_peer(rpc::Destination to) const {
   const auto caller = alive();
   if (!caller) return caller.error();
   return to.find(**caller);
+}
+
+WorkerGroup CallSite::group(const std::vector<std::string>& members) const { return try_group(members).value(); }
+
+Result<WorkerGroup> CallSite::try_group(const std::vector<std::string>& members) const {
+  std::vector<Peer> peers;
+  for (const std::string& name : members) {
+    Result<Peer> peer = try_peer(name);
+    if (!peer) return peer.error();
+    peers.push_back(*std::move(peer));
+  }
+  auto group = std::make_shared<const rpc::GroupMembers>(caller_, std::move(peers));
+  if (group->refused()) return *group->refused();
+  return WorkerGroup(std::move(group), options_);
+}
+
+Future<rpc::Contributions> CallSite::gather(std::string what, const std::vector<std::string>& members,
+                                            rpc::Contribution value) const {
+  const auto caller = alive();
+  if (!caller) return make_ready_future<rpc::Contributions>(caller.error());
+  return (*caller)->gather({std::move(what), members, std::move(value)}, options_);
+}
+
+Future<void> CallSite::barrier_async(const std::vector<std::string>& members) const {
+  rpc::Contribution nothing;
+  nothing.type = wire::type_hash<std::monostate>();
+  nothing.type_name = "barrier";
+  return gather("barrier", members, std::move(nothing)).then([](Result<rpc::Contributions> all) -> Result<void> {
+    if (!all) return all.error();
+    for (const auto& [member, value] : *all) {
+      if (value.type == wire::type_hash<std::monostate>()) continue;
+      return Error(Errc::wrong_type, member,
+                   "barrier: " + member + " has called all_gather with a " + value.type_name + " instead");
+    }
+    return {};
+  });
 }
 
 rpc::CallTarget CallSite::target_of(const rpc::Destination& to) const {

@@ -86,6 +86,16 @@ Error cannot_be_sent(std::string_view type) {
                                       "caftan::rpc::enable_sending");
 }
 
+Error value_not_sendable(std::string_view type) {
+  const Error error = wire::detail::encode_failure();
+  return prefixed(error.code(), "the value, a " + std::string(type) + ", cannot be sent", error);
+}
+
+Error value_not_readable(std::string_view type) {
+  const Error error = wire::detail::decode_failure(0);
+  return prefixed(error.code(), "the value is no " + std::string(type), error);
+}
+
 }  // namespace detail
 
 }  // namespace caftan::rpc

@@ -1,9 +1,10 @@
 #include "caftan/rpc/registry.hpp"
 
 #include <algorithm>
-#include <chrono>
+#include <utility>
 
 #include "caftan/base/fnv1a.hpp"
+#include "caftan/rpc/internal/batches.hpp"
 #include "caftan/rpc/internal/script.hpp"
 #include "script_key.hpp"
 
@@ -27,18 +28,9 @@ void Registry::check_name(std::string_view name) {
 
 void Registry::set_batch(rpc::FunctionEntry& entry, BatchLimits limits,
                          void (*invoke_batch)(rpc::Caller&, rpc::BatchedRequests&)) {
-  constexpr std::size_t kMostRequests = 65536;
-  constexpr base::Duration kLongestWait = std::chrono::hours(1);
   entry.batch = limits;
   entry.invoke_batch = invoke_batch;
-  if (limits.max_size < 1 || limits.max_size > kMostRequests) {
-    problems_.push_back("'" + entry.name + "' is batched with max_size " + std::to_string(limits.max_size) +
-                        ": it must be 1 to " + std::to_string(kMostRequests));
-  }
-  if (limits.max_wait < base::Duration::zero() || limits.max_wait > kLongestWait) {
-    problems_.push_back("'" + entry.name + "' is batched with max_wait " + std::to_string(limits.max_wait.count()) +
-                        " ns: it must be 0 to 1 h");
-  }
+  for (std::string& problem : rpc::wrong_limits(entry.name, limits)) problems_.push_back(std::move(problem));
 }
 
 void Registry::set_tag(const char* tag, const rpc::FunctionEntry& entry) {

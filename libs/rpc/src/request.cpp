@@ -1,6 +1,10 @@
 #include "caftan/rpc/request.hpp"
 
+#include "caftan/rpc/internal/shared_arguments.hpp"
+
 namespace caftan::rpc {
+
+wire::ByteView OutRequest::whole_body() const noexcept { return shared ? wire::ByteView(shared->body) : body; }
 
 void InPayload::keep_body() {
   if (owner || body.empty()) return;

@@ -18,6 +18,8 @@ constexpr int kMaxVectors = 128;
 constexpr std::size_t kEnoughToShowLife = 1 << 20;  // bytes
 /// A `taken` leaves with what is written next, which mostly is a reply or the next call: alone, it would wake the peer.
 constexpr base::Duration kTakenWaits = std::chrono::milliseconds(1);
+/// One-way calls whose end is reported at once. Fewer wait for more of them, at most as long as a `taken`.
+constexpr std::uint64_t kEndedAtOnce = 64;
 
 }  // namespace
 
@@ -171,6 +173,7 @@ void FrameWriter::show_life() {
 
 void FrameWriter::close_locked(const Error& reason) {
   if (phase_ == Phase::open) {
+    if (ended_.count > 0) append_ended_locked();
     phase_ = Phase::closing;
     farewell_ = reason;
   }
@@ -215,6 +218,42 @@ void FrameWriter::send_taken() {
 /// As show_life, it may run on the thread that keeps time: after some bytes a runner writes the rest.
 void FrameWriter::flush_taken_locked() {
   if (!parts_.claim.wants_room() && writing_ != Writing::failed) flush_locked(kEnoughToShowLife);
+}
+
+void FrameWriter::count_ended(std::uint64_t room) {
+  bool later = false;
+  {
+    const base::LockGuard lock(mutex_);
+    if (phase_ != Phase::open) return;
+    ++ended_.count;
+    ended_.room += room;
+    if (ended_.count >= kEndedAtOnce || ended_.room > window_ / 4) {
+      append_ended_locked();
+      later = !flush_due_.has_value();
+      if (later) flush_due_ = FlushBy::queue_end;
+    } else if (!std::exchange(ended_.waits, true)) {
+      parts_.executor.keep_time(parts_.executor.clock().now() + kTakenWaits, [weak = self_] {
+        const auto self = weak.lock();
+        if (!self) return;
+        const base::LockGuard due(self->mutex_);
+        self->ended_.waits = false;
+        if (self->ended_.count == 0 || self->phase_ != Phase::open) return;
+        self->append_ended_locked();
+        self->flush_taken_locked();
+      });
+    }
+  }
+  if (later) parts_.executor.flush_later(self_.lock(), FlushBy::queue_end);
+}
+
+/// Not counted as traffic, since when it leaves depends on time.
+void FrameWriter::append_ended_locked() {
+  wire::OutFrame frame;
+  frame.header.kind = wire::FrameKind::ended;
+  frame.header.call = std::exchange(ended_.count, 0);
+  ended_.room = 0;
+  outbox_.append(std::move(frame));
+  frames_.fetch_add(1, std::memory_order_relaxed);
 }
 
 Result<void> FrameWriter::on_taken() {

@@ -46,6 +46,7 @@ Session::Session(Parts parts, PeerIdentity peer, std::uint64_t connection, std::
               std::min(limits_.send_queue, peer_.limits.send_queue)),
       requests_(parts.executor, writer_, peer_.name, std::min(limits_.send_queue, peer_.limits.send_queue),
                 limits_.pending_calls),
+      one_way_calls_(writer_, requests_),
       reader_(parts.pool, limits_) {}
 
 Session::~Session() { channel_->close(); }
@@ -229,6 +230,11 @@ Result<void> Session::dispatch(wire::InFrame frame) {
       return {};
     case wire::FrameKind::taken:
       return writer_.on_taken();
+    case wire::FrameKind::ended: {
+      const auto counted = one_way_calls_.on_ended(frame.header.call);
+      if (counted) parts_.handler.on_tells_ended(static_cast<std::size_t>(frame.header.call));
+      return counted;
+    }
     case wire::FrameKind::chunk:
       return Error(Errc::malformed_payload, "a chunk out of place");
     default:
@@ -310,6 +316,7 @@ void Session::end(Error reason) {
   reader_.drop_incomplete();
   writer_.serve_gate().close();  // calls that were held back are dropped: their replies could not be sent
   requests_.end(reason);
+  if (const std::size_t lost = one_way_calls_.end(); lost > 0) parts_.handler.on_tells_lost(*this, lost, reason);
   actors_->end(reason, [self = shared_from_this(), reason] { self->parts_.handler.on_end(*self, reason); });
 }
 

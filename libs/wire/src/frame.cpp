@@ -73,6 +73,9 @@ Result<FrameHeader> decode_header(const std::byte* from) {
   if (header.kind == FrameKind::taken && (header.payload_size() != 0 || header.bulk_size != 0)) {
     return Error(Errc::malformed_payload, "a taken frame with content");
   }
+  if (header.kind == FrameKind::ended && (header.payload_size() != 0 || header.bulk_size != 0)) {
+    return Error(Errc::malformed_payload, "an ended frame with content");
+  }
   return header;
 }
 

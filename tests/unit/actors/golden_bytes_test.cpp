@@ -14,6 +14,7 @@
 #include "caftan/wire/internal/bye_body.hpp"
 #include "caftan/wire/internal/out_frame.hpp"
 #include "rref/rref_messages.hpp"
+#include "worker/gatherer.hpp"
 
 namespace caftan::actors::golden_bytes_test {
 namespace {
@@ -44,7 +45,8 @@ TEST(GoldenBytes, KindsOfFramesKeepTheirNumbersAndNames) {
     if (wire::is_known(kind)) kinds += std::to_string(number) + " " + std::string(wire::name_of(kind)) + "\n";
   }
   EXPECT_EQ(kinds,
-            "1 ping\n2 pong\n3 bye\n4 chunk\n5 taken\n10 call\n11 create\n12 fetch\n13 method\n14 op\n18 response\n19 "
+            "1 ping\n2 pong\n3 bye\n4 chunk\n5 taken\n6 ended\n10 call\n11 create\n12 fetch\n13 method\n14 op\n18 "
+            "response\n19 "
             "cancel\n"
             "20 actor_message\n21 actor_reply\n22 down\n23 exit\n24 monitor\n25 demonitor\n26 link\n27 unlink\n");
   EXPECT_EQ(static_cast<int>(wire::SectionType::rrefs), 1);
@@ -83,6 +85,20 @@ TEST(GoldenBytes, TheHeaderOfAFrame) {
             "2827262524232221"
             "3837363534333231"
             "4847464544434241");
+}
+
+TEST(GoldenBytes, GA1_TheArgumentOfAGatheredValue) {
+  GatherValue value{{1, 2}, {0x0102030405060708, 9}, {0x1112131415161718, "int", std::string("\x05\0\0\0", 4), {}}};
+  EXPECT_EQ(hex_of(value),
+            "02"
+            "01000000"
+            "02000000"
+            "0807060504030201"
+            "0900000000000000"
+            "1817161514131211"
+            "03696e74"
+            "0405000000"
+            "00");
 }
 
 TEST(GoldenBytes, ASection) {

@@ -29,6 +29,10 @@ const Guide kParameterServer{
     "parameter_server.toml", "server", "parameter_server.server", {"goal", "evaluate_every", "every"}};
 const Guide kBatching{"cartpole_batch.toml", "agent", "cartpole_batch.agent", {}};
 const Guide kBenchmark{"rl_bench.toml", "agent", "rl_bench.agent", {}};
+const Guide kServerBenchmark{"ps_bench.toml", "master", "ps_bench.master", {}};
+const Guide kPipeline{
+    "pipeline.toml", "master", "pipeline.master", {"image_size", "batch", "num_micro_batches", "batches"}};
+const Guide kHybrid{"hybrid_ddp.toml", "master", "hybrid_ddp.master", {"goal", "every"}};
 const Guide kLanguageModel{"rnn_lm.toml", "trainer", "rnn_lm.trainer", {"goal", "every"}};
 
 std::string text_of(const std::filesystem::path& file) {
@@ -53,8 +57,8 @@ void for_each_pair(const std::vector<SettingField>& defaults, const std::vector<
 
 class Guides : public ::testing::TestWithParam<Guide> {};
 INSTANTIATE_TEST_SUITE_P(Shipped, Guides,
-                         ::testing::Values(kCartPole, kBatching, kBatchServer, kBenchmark, kParameterServer,
-                                           kLanguageModel),
+                         ::testing::Values(kCartPole, kBatching, kBatchServer, kBenchmark, kHybrid, kParameterServer,
+                                           kPipeline, kServerBenchmark, kLanguageModel),
                          [](const auto& info) { return info.param.file.substr(0, info.param.file.find('.')); });
 
 TEST(Configs, EveryShippedFileChecks) {

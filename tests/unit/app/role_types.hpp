@@ -5,8 +5,11 @@
 #include "caftan/app/internal/load.hpp"
 #include "cartpole/config.hpp"
 #include "cartpole_batch/config.hpp"
+#include "hybrid_ddp/config.hpp"
 #include "image_training/config.hpp"
 #include "parameter_server/config.hpp"
+#include "pipeline/config.hpp"
+#include "ps_bench/config.hpp"
 #include "rl_bench/config.hpp"
 #include "rnn_lm/config.hpp"
 
@@ -80,10 +83,64 @@ inline void add_batching_types(RoleTypes& types) {
   types.add(std::move(asking)).value();
 }
 
+/// Adds the types of the benchmark of parameter servers.
+inline void add_ps_bench_types(RoleTypes& types) {
+  RoleType server{
+      .name = "ps_bench.server",
+      .doc = "Averages the gradients of its trainers, or makes steps of them, and measures how long that takes"};
+  RoleType trainer{
+      .name = "ps_bench.trainer",
+      .doc = "Computes gradients of a model that learns nothing, sends them to its servers, and measures each part"};
+  RoleType master{
+      .name = "ps_bench.master",
+      .doc = "Measures parameter servers and their trainers, as PyTorch's benchmark of parameter servers does"};
+  master.config = SettingsDeclaration::of<ps_bench::MasterConfig>();
+  master.uses = {{.name = "servers", .role_type = "ps_bench.server", .min = 1, .max = RoleUse::kAnyNumber},
+                 {.name = "trainers", .role_type = "ps_bench.trainer", .min = 1, .max = RoleUse::kAnyNumber}};
+  master.drives = true;
+  types.add(std::move(server)).value();
+  types.add(std::move(trainer)).value();
+  types.add(std::move(master)).value();
+}
+
+/// Adds the types of pipeline parallelism.
+inline void add_pipeline_types(RoleTypes& types) {
+  RoleType master{.name = "pipeline.master",
+                  .doc =
+                      "Trains a model that is cut into stages, in micro-batches that overlap; has the images and the "
+                      "loss"};
+  master.config = SettingsDeclaration::of<pipeline::MasterConfig>();
+  master.uses = {{.name = "stages", .role_type = "pipeline.stage", .min = 2, .max = RoleUse::kAnyNumber}};
+  master.drives = true;
+  RoleType stage{.name = "pipeline.stage", .doc = "Has one stage of a pipeline's model"};
+  stage.config = SettingsDeclaration::of<pipeline::StageConfig>();
+  types.add(std::move(master)).value();
+  types.add(std::move(stage)).value();
+}
+
+/// Adds the types of data parallelism beside an embedding on a server.
+inline void add_hybrid_types(RoleTypes& types) {
+  RoleType master{
+      .name = "hybrid_ddp.master",
+      .doc = "Lets trainers learn which text a passage is from: an embedding on a server, a replicated dense layer"};
+  master.config = SettingsDeclaration::of<hybrid_ddp::MasterConfig>();
+  master.uses = {{.name = "ps", .role_type = "hybrid_ddp.ps"},
+                 {.name = "trainers", .role_type = "hybrid_ddp.trainer", .min = 2, .max = RoleUse::kAnyNumber}};
+  master.drives = true;
+  RoleType words{.name = "hybrid_ddp.ps", .doc = "A worker for the embedding of hybrid data parallelism"};
+  RoleType replica{.name = "hybrid_ddp.trainer",
+                   .doc = "Trains its replica of the dense layer, and the embedding on the server"};
+  replica.config = SettingsDeclaration::of<hybrid_ddp::TrainerConfig>();
+  for (RoleType* const type : {&master, &words, &replica}) types.add(std::move(*type)).value();
+}
+
 /// Returns the types of all built-in applications as the command registers them.
 inline RoleTypes make_shipped_types() {
   RoleTypes types = make_cartpole_types();
   add_batching_types(types);
+  add_ps_bench_types(types);
+  add_pipeline_types(types);
+  add_hybrid_types(types);
   RoleType averaging{.name = "batch_parameter_server.server",
                      .doc = "Owns a model and makes each step of it from one gradient of each trainer"};
   averaging.config = SettingsDeclaration::of<batch_parameter_server::ServerConfig>();

@@ -91,6 +91,25 @@ TEST(Uses, ARoleTypeIsShownConfigsOfTheTypesThatItUsesOnly) {
   EXPECT_EQ(shown, 3U);
 }
 
+TEST(Uses, ReplicasOfARoleTypeWithoutSettingsCount) {
+  RoleTypes types;
+  types.add({.name = "plain"}).value();
+  RoleType counting{.name = "counting", .drives = true};
+  counting.config = SettingsDeclaration::of<cartpole::ObserverConfig>();
+  counting.uses = {{.name = "others", .role_type = "plain", .min = 1, .max = RoleUse::kAnyNumber}};
+  std::size_t count = 0;
+  counting.requirements = [&](const std::any&, const RolePlace& place) {
+    count = place.uses.at("others").size();
+    return std::vector<MissingRequirement>();
+  };
+  types.add(std::move(counting)).value();
+  const LoadedApplication loaded = parse_application(
+      "caftan = 1\n[roles.a]\ntype = \"plain\"\nreplicas = 3\n[roles.b]\ntype = \"counting\"\nuses.others = \"a\"\n",
+      "app.toml", {}, types, {.mode = LoadMode::check, .cores = 64});
+  EXPECT_TRUE(loaded.diagnostics.ok()) << loaded.diagnostics.render(true);
+  EXPECT_EQ(count, 3U);
+}
+
 TEST(Uses, U21_TheNumberOfAllCounts) {
   const std::string text =
       "caftan = 1\n[roles.trainer]\ntype = \"parameter_server.trainer\"\nuses.server = [\"a\", \"b\"]\n"

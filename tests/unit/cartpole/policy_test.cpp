@@ -55,6 +55,54 @@ TEST(Policy, SampledActionFollowsTheProbabilityOfTheBatch) {
   }
 }
 
+/// A policy whose second layer has large weights that nearly cancel between the actions: rounding errors decide about
+/// actions, so that another order of additions would show.
+Policy make_rough_policy(std::size_t hidden) {
+  Policy policy = make_policy(hidden, 0.5);
+  at::Tensor snapshot = policy.snapshot();
+  float* second = snapshot.mutable_data_ptr<float>() + hidden * 5;
+  rl::Pcg64 random(9);
+  for (std::size_t j = 0; j < hidden; ++j) {
+    second[j] = static_cast<float>(random.uniform(-1e7, 1e7));
+    second[hidden + j] = second[j] + static_cast<float>(random.uniform(-1, 1));
+  }
+  EXPECT_TRUE(policy.load(snapshot));
+  return policy;
+}
+
+TEST(Policy, RowsTogetherGetTheActionsThatTheyGetAlone) {
+  for (const std::size_t hidden : {1U, 63U, 64U, 130U}) {
+    const Policy policy = make_rough_policy(hidden);
+    rl::Pcg64 states(6);
+    std::size_t ones = 0;
+    std::size_t all = 0;
+    for (const std::size_t count : {0U, 1U, 7U, 8U, 9U, 40U}) {
+      std::vector<rl::Pcg64> together;
+      for (std::size_t row = 0; row < count; ++row) together.emplace_back(row / 2);  // two rows may share a stream
+      std::vector<rl::Pcg64> alone = together;
+      std::vector<std::uint64_t> kept(count * policy.mask_words());
+      std::vector<Policy::Row> rows;
+      for (std::size_t row = 0; row < count; ++row) {
+        rows.push_back({make_state(states), &together[row - row % 2],
+                        std::span(kept).subspan(row * policy.mask_words(), policy.mask_words())});
+      }
+      const std::vector<int> actions = policy.sample_actions(rows);
+      ASSERT_EQ(actions.size(), count);
+      std::vector<std::uint64_t> mask(policy.mask_words());
+      for (std::size_t row = 0; row < count; ++row) {
+        EXPECT_EQ(actions[row], policy.sample_action(rows[row].state, alone[row - row % 2], mask))
+            << hidden << " " << row;
+        EXPECT_TRUE(std::ranges::equal(rows[row].kept, mask));
+        ones += static_cast<std::size_t>(actions[row]);
+      }
+      for (std::size_t row = 0; row < count; ++row) EXPECT_EQ(together[row].state(), alone[row].state());
+      all += count;
+    }
+    EXPECT_GT(ones, 0U);
+    EXPECT_LT(ones, all);
+  }
+}
+
 TEST(Policy, GreedyActionIsTheMoreProbableOneWithoutDropout) {
   const Policy policy = make_policy(128, 0.6);
   rl::Pcg64 states(7);

@@ -4,8 +4,12 @@
 
 #include <cmath>
 #include <memory>
+#include <numeric>
+#include <span>
 
+#include "caftan/rl/returns.hpp"
 #include "cartpole_learning/environment.hpp"
+#include "cartpole_learning/episode.hpp"
 
 namespace caftan::cartpole_batch::training_test {
 namespace {
@@ -56,6 +60,79 @@ TEST(BatchTraining, TheOrderOfRequestsChangesNoBit) {
   TrainingOptions other = options;
   other.seed = 8;
   EXPECT_NE(train(other, false), forwards);
+}
+
+/// As `train`, with the requests of all observers answered together at each step.
+std::string train_in_batches(const TrainingOptions& options) {
+  Training training(options);
+  while (!training.is_over()) {
+    training.begin_episode();
+    std::vector<std::unique_ptr<rl::Environment>> environments;
+    std::vector<cartpole::State> states;
+    std::vector<std::vector<std::vector<double>>> rewards(options.observers, {{}});
+    const auto seed = [&](std::size_t observer) {
+      return cartpole::episode_seed(cartpole::episode_seed(100 + observer, training.episode()),
+                                    static_cast<std::int64_t>(rewards[observer].size()) - 1);
+    };
+    for (std::size_t i = 0; i < options.observers; ++i) {
+      environments.push_back(*rl::make_environment("CartPole-v1"));
+      states.push_back(cartpole::to_state(environments[i]->reset(seed(i))));
+    }
+    for (std::int64_t step = 0; step < options.config.steps_per_call; ++step) {
+      std::vector<Training::Request> requests;
+      for (std::size_t i = options.observers; i-- > 0;) requests.emplace_back(i, states[i]);
+      const auto actions = training.select_actions(requests);
+      for (std::size_t at = 0; at < requests.size(); ++at) {
+        const std::size_t i = std::get<0>(requests[at]);
+        const auto transition = environments[i]->step(*actions[at]);
+        rewards[i].back().push_back(transition->reward);
+        if (transition->ended() && step + 1 < options.config.steps_per_call) {
+          rewards[i].emplace_back();
+          states[i] = cartpole::to_state(environments[i]->reset(seed(i)));
+        } else {
+          states[i] = cartpole::to_state(transition->observation);
+        }
+      }
+    }
+    Plays plays(options.observers);
+    for (std::size_t i = 0; i < options.observers; ++i) {
+      Play& play = plays[i].emplace();
+      const std::vector<std::span<const double>> spans(rewards[i].begin(), rewards[i].end());
+      play.returns = rl::discounted_returns(spans, options.config.gamma, rl::ReturnScope::per_observer);
+      for (const auto& one : rewards[i]) play.rewards.push_back(std::accumulate(one.begin(), one.end(), 0.0));
+    }
+    if (!training.end_episode(plays)) throw std::runtime_error("refused");
+  }
+  return training.fingerprint();
+}
+
+TEST(BatchTraining, RequestsTogetherGetTheActionsThatTheyGetAlone) {
+  for (const std::size_t observers : {1U, 3U, 10U}) {
+    const TrainingOptions options = make_options(observers);
+    EXPECT_EQ(train_in_batches(options), train(options, false)) << observers;
+  }
+}
+
+TEST(BatchTraining, ARequestThatIsRefusedLeavesTheOthersOfItsBatchAlone) {
+  TrainingOptions options = make_options(2);
+  options.config.steps_per_call = 2;
+  Training training(options);
+  const cartpole::State state{};
+  EXPECT_FALSE(training.select_actions(std::vector<Training::Request>{{0, state}}).front()) << "no episode";
+  training.begin_episode();
+  const auto actions = training.select_actions(
+      std::vector<Training::Request>{{0, state}, {2, state}, {0, state}, {0, state}, {1, state}});
+  ASSERT_EQ(actions.size(), 5U);
+  EXPECT_TRUE(actions[0]);
+  EXPECT_EQ(actions[1].error().code(), Errc::bad_arguments) << "no such observer";
+  EXPECT_TRUE(actions[2]);
+  EXPECT_NE(actions[3].error().text().find("its steps of this episode are used up"), std::string::npos);
+  EXPECT_TRUE(actions[4]);
+  Training alone(options);
+  alone.begin_episode();
+  EXPECT_EQ(*actions[0], alone.select_action(0, state).value());
+  EXPECT_EQ(*actions[2], alone.select_action(0, state).value());
+  EXPECT_EQ(*actions[4], alone.select_action(1, state).value());
 }
 
 TEST(BatchTraining, TheRunningRewardStartsAtZeroAndTakesHalfOfEachEpisodesMean) {

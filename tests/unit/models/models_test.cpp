@@ -14,6 +14,8 @@
 
 #include "caftan/nn/fill_normal.hpp"
 #include "models/image_model.hpp"
+#include "models/mlp.hpp"
+#include "models/resnet.hpp"
 
 namespace caftan::models::models_test {
 namespace {
@@ -175,6 +177,70 @@ TEST(Models, EachParameterHasAGradient) {
       EXPECT_GT(gradients[i].abs().max().item<double>(), 0) << to_string(name) << ' ' << parameter_names(*net)[i];
     }
   }
+}
+
+TEST(ResNet, PartsHaveTheParametersAndResultsOfTheWhole) {
+  for (const ResNetDepth depth : {ResNetDepth::eighteen, ResNetDepth::fifty}) {
+    ResNet whole(depth, 10, kSeeds);
+    const std::size_t units = ResNet::unit_names(depth).size();
+    ResNet first(depth, 10, kSeeds, {0, 6});
+    ResNet second(depth, 10, kSeeds, {6, units});
+    const auto names = parameter_names(whole);
+    auto of_parts = parameter_names(first);
+    for (const std::string& name : parameter_names(second)) of_parts.push_back(name);
+    EXPECT_EQ(of_parts, names);
+    for (const ResNet* const part : {&first, &second}) {
+      for (const auto& item : part->named_parameters()) {
+        EXPECT_TRUE(item.value().equal(whole.named_parameters()[item.key()])) << item.key();
+      }
+    }
+    const at::Tensor images = noise({2, 1, 32, 32});
+    EXPECT_TRUE(second.forward(first.forward(images, 0), 0).equal(whole.forward(images, 0)));
+    EXPECT_EQ(first.channels(), 3);
+    EXPECT_EQ(second.channels(), first.forward(images, 0).size(1));
+  }
+}
+
+TEST(ResNet, FiftyCutAsInTheTutorialHasItsNumbersOfParameters) {
+  const auto names = ResNet::unit_names(ResNetDepth::fifty);
+  EXPECT_EQ(names.size(), 18U);
+  EXPECT_EQ(names[8], "layer3.0");
+  EXPECT_EQ(count_parameters(ResNet(ResNetDepth::fifty, 1000, kSeeds, {0, 8})), 1444928);
+  EXPECT_EQ(count_parameters(ResNet(ResNetDepth::fifty, 1000, kSeeds, {8, 18})), 24112104);
+}
+
+TEST(BatchNorm, ASecondForwardWithoutTrackingIsTheSameAndMovesNothing) {
+  BatchNorm2d norm(3);
+  const at::Tensor input = noise({4, 3, 5, 5});
+  const at::Tensor first = norm.forward(input);
+  const at::Tensor mean = norm.named_buffers()["running_mean"].clone();
+  norm.track(false);
+  EXPECT_TRUE(norm.forward(input).equal(first));
+  EXPECT_TRUE(norm.named_buffers()["running_mean"].equal(mean));
+  EXPECT_EQ(norm.named_buffers()["num_batches_tracked"].item<std::int64_t>(), 1);
+  norm.track(true);
+  norm.forward(input);
+  EXPECT_EQ(norm.named_buffers()["num_batches_tracked"].item<std::int64_t>(), 2);
+}
+
+TEST(Mlp, PartsHaveTheParametersMasksAndResultsOfTheWhole) {
+  const MlpShape shape{.sizes = {6, 9, 8, 4}, .dropout = 0.5};
+  Mlp whole(shape, kSeeds);
+  Mlp first(shape, kSeeds, {0, 2});
+  Mlp second(shape, kSeeds, {2, 3});
+  EXPECT_THAT(parameter_names(whole),
+              ElementsAre("fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias", "fc3.weight", "fc3.bias"));
+  EXPECT_THAT(parameter_names(second), ElementsAre("fc3.weight", "fc3.bias"));
+  EXPECT_EQ(second.inputs(), 8);
+  const at::Tensor images = noise({5, 1, 2, 3});
+  const at::Tensor out = whole.forward(images, 7);
+  EXPECT_EQ(out.sizes(), at::IntArrayRef({5, 4}));
+  EXPECT_TRUE(second.forward(first.forward(images, 7), 7).equal(out));
+  const at::Tensor rows = first.forward_rows(images.slice(0, 2, 5), 7, 2);
+  EXPECT_TRUE(at::allclose(second.forward_rows(rows, 7, 2), out.slice(0, 2, 5), 1e-5, 1e-6)) << "masks of the batch";
+  EXPECT_FALSE(whole.forward(images, 8).equal(out));
+  whole.eval();
+  EXPECT_TRUE(whole.forward(images, 8).equal(whole.forward(images, 7)));
 }
 
 TEST(Models, WhatIsNoModelIsRefused) {

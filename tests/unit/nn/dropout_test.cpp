@@ -35,6 +35,16 @@ TEST(Dropout, IsTheSameForTheSameKeyWhateverWasDrawnBetween) {
   EXPECT_FALSE(make_dropout(0.5, 4).forward(input, 7, 1).equal(first));
 }
 
+TEST(Dropout, APartOfABatchGetsItsPartOfTheMask) {
+  const Dropout dropout = make_dropout(0.5);
+  const at::Tensor batch = at::linspace(1, 2, 70).view({10, 7});
+  const at::Tensor whole = dropout.forward(batch, 7, 1);
+  for (const std::int64_t first : {0, 1, 3, 8}) {
+    const at::Tensor part = dropout.forward(batch.slice(0, first, 10), 7, 1, static_cast<std::uint64_t>(first * 7));
+    EXPECT_TRUE(part.equal(whole.slice(0, first, 10))) << first;
+  }
+}
+
 TEST(Dropout, DoesNotDependOnTheNumberOfThreads) {
   const at::Tensor input = at::ones({1 << 16});
   const at::Tensor many = make_dropout(0.3).forward(input, 0, 0);

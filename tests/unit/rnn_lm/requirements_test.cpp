@@ -35,7 +35,7 @@ class Requirements : public ::testing::Test {
   /// Returns a config that resumes at step 60 of a checkpoint of its own model.
   TrainerConfig make_resuming(std::int64_t max_steps) const {
     TrainerConfig config = make_config(folder_.write("text", make_text(500)));
-    const Corpus corpus = read_corpus(config.corpus).value();
+    const corpus::Corpus corpus = corpus::read_corpus(config.corpus).value();
     Checkpoint checkpoint{.model = facts_of(config, corpus, kSeed)};
     checkpoint.state.step = 60;
     checkpoint.state.learning_rate = config.optimizer.lr;

@@ -1,4 +1,4 @@
-// When runs of a batched function start, and which requests they take (BT-1 to BT-3, BT-9); and a model of it.
+// When runs of a batched function start, and which requests they take (BT-1 to BT-3, BT-9, BT-13); and a model of it.
 #include "caftan/rpc/internal/batch_queue.hpp"
 
 #include <gtest/gtest.h>
@@ -91,6 +91,42 @@ TEST(BatchQueueTest, BT9_AWorkerThatStopsRunsWhatWaitsAndLetsNothingWait) {
   EXPECT_EQ(other.begin(), (Items{1}));
 }
 
+TEST(BatchQueueTest, BT13_FewerRequestsAreEnoughFromTheChangeOn) {
+  BatchQueue<int> queue(kThree);
+  for (int i = 1; i <= 2; ++i) EXPECT_FALSE(queue.join(i, kStart).run);
+  queue.set_max_size(2);
+  EXPECT_TRUE(queue.look(kStart).run) << "two wait already";
+  EXPECT_FALSE(queue.look(kStart).run);
+  EXPECT_EQ(queue.begin(), (Items{1, 2}));
+  EXPECT_FALSE(queue.join(3, kStart).run);
+  EXPECT_TRUE(queue.join(4, kStart).run);
+  EXPECT_EQ(queue.begin(), (Items{3, 4}));
+}
+
+TEST(BatchQueueTest, BT13_SeveralRunsStartWhereSeveralAreFull) {
+  BatchQueue<int> queue({.max_size = 10, .max_wait = 10ms});
+  for (int i = 1; i <= 7; ++i) EXPECT_FALSE(queue.join(i, kStart).run);
+  queue.set_max_size(3);
+  EXPECT_TRUE(queue.look(kStart).run);
+  EXPECT_TRUE(queue.look(kStart).run);
+  EXPECT_FALSE(queue.look(kStart).run);
+  EXPECT_EQ(queue.begin(), (Items{1, 2, 3}));
+  EXPECT_EQ(queue.begin(), (Items{4, 5, 6}));
+  EXPECT_TRUE(queue.on_timer(kStart + 10ms).run) << "the seventh waits no longer than before";
+  EXPECT_EQ(queue.begin(), (Items{7}));
+}
+
+TEST(BatchQueueTest, BT13_ARunKeepsTheSizeWithWhichItWasStarted) {
+  BatchQueue<int> queue({.max_size = 1, .max_wait = 10ms});
+  EXPECT_TRUE(queue.join(1, kStart).run);
+  EXPECT_TRUE(queue.join(2, kStart).run);
+  queue.set_max_size(3);
+  EXPECT_FALSE(queue.look(kStart).run);
+  EXPECT_EQ(queue.begin(), (Items{1}));
+  EXPECT_EQ(queue.begin(), (Items{2}));
+  EXPECT_TRUE(queue.is_idle());
+}
+
 /// Drives a queue at random, and checks after each event what the rules say of all requests that wait.
 class Model {
  public:
@@ -103,7 +139,7 @@ class Model {
     }
     follow(queue_.close(now_), true);
     check();
-    while (runs_ > 0) begin();
+    while (!runs_.empty()) begin();
     EXPECT_TRUE(waiting_.empty());
     if (timer_) follow(fire(), false);
     EXPECT_TRUE(queue_.is_idle());
@@ -114,17 +150,31 @@ class Model {
 
  private:
   void step() {
-    switch (random_() % 4) {
+    switch (random_() % 9) {
       case 0:
       case 1:
+      case 2:
+      case 3:
         waiting_.push_back(now_);
         return follow(queue_.join(++last_, now_), false);
-      case 2:
-        if (runs_ > 0) begin();
+      case 4:
+      case 5:
+        if (!runs_.empty()) begin();
         return;
+      case 6:
+        return change_size();
       default:
         return pass(base::Duration(1 + random_() % 4000));
     }
+  }
+  void change_size() {
+    limits_.max_size = 1 + random_() % 5;
+    queue_.set_max_size(limits_.max_size);
+    BatchNext next;
+    do {
+      next = queue_.look(now_);
+      follow(next, false);
+    } while (next.run);
   }
   /// Lets time pass, and the timer go off on its way, perhaps late.
   void pass(base::Duration time) {
@@ -141,7 +191,7 @@ class Model {
       ASSERT_GT(without_run(), 0U) << "a run for nothing";
       const bool is_due = waiting_[waiting_.size() - without_run()] + limits_.max_wait <= now_;
       EXPECT_TRUE(closed || is_due || without_run() >= limits_.max_size) << "a run too early";
-      ++runs_;
+      runs_.push_back(limits_.max_size);
     }
     if (next.wake_at) {
       EXPECT_FALSE(timer_) << "a second timer";
@@ -150,15 +200,15 @@ class Model {
     }
   }
   void begin() {
-    --runs_;
     const Items batch = queue_.begin();
     EXPECT_FALSE(batch.empty());
-    EXPECT_EQ(batch.size(), std::min(waiting_.size(), limits_.max_size));
+    EXPECT_EQ(batch.size(), std::min(waiting_.size(), runs_.front()));
+    runs_.pop_front();
     taken_.insert(taken_.end(), batch.begin(), batch.end());
     waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(batch.size()));
   }
   std::size_t without_run() const {
-    const std::size_t room = runs_ * limits_.max_size;
+    const std::size_t room = std::accumulate(runs_.begin(), runs_.end(), std::size_t{0});
     return waiting_.size() > room ? waiting_.size() - room : 0;
   }
   void check() const {
@@ -171,17 +221,17 @@ class Model {
   }
 
   std::mt19937_64 random_;
-  const BatchLimits limits_;
+  BatchLimits limits_;
   BatchQueue<int> queue_;
   base::TimePoint now_ = kStart;
   std::optional<base::TimePoint> timer_;
   std::deque<base::TimePoint> waiting_;  // when they came
-  std::size_t runs_ = 0;                 // started, not begun
+  std::deque<std::size_t> runs_;         // the sizes of those that are started and have not begun
   int last_ = 0;
   Items taken_;
 };
 
-TEST(BatchQueueModel, BT1_BT2_BT3_HoldInEveryOrderOfEvents) {
+TEST(BatchQueueModel, BT1_BT2_BT3_BT13_HoldInEveryOrderOfEvents) {
   for (std::uint64_t seed = 1; seed <= 200 && !::testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE(seed);
     const BatchLimits limits{.max_size = 1 + seed % 5, .max_wait = base::Duration((seed % 4) * 2500)};

@@ -25,8 +25,12 @@ class RecordingHandler final : public FrameHandler {
     frames.push_back(std::move(frame));
     return {};
   }
+  void on_tells_ended(std::size_t count) override { tells_ended += count; }
+  void on_tells_lost(Session&, std::size_t count, const Error&) override { tells_lost += count; }
   void on_end(Session&, const Error& reason) override { ends.push_back(reason); }
 
+  std::size_t tells_ended = 0;
+  std::size_t tells_lost = 0;
   std::vector<std::string> manifests;
   std::vector<wire::InFrame> frames;
   std::vector<Error> ends;

@@ -67,6 +67,25 @@ TEST(Frame, WI6_AChunkHasNothingButItsBytes) {
   }
 }
 
+TEST(Frame, TL5_TheBytesOfAnEndedFrame) {
+  FrameHeader ended;
+  ended.kind = FrameKind::ended;
+  ended.call = 3;
+  std::array<std::byte, kFrameHeaderSize> expected{};
+  expected[12] = std::byte{6};
+  expected[16] = std::byte{3};
+  std::array<std::byte, kFrameHeaderSize> bytes{};
+  encode_header(ended, bytes.data());
+  EXPECT_EQ(bytes, expected);
+  EXPECT_TRUE(travel(ended));
+  for (int field = 0; field < 4; ++field) {
+    FrameHeader wrong = ended;
+    (field == 0 ? wrong.sections_size : field == 1 ? wrong.body_size : wrong.table_size) = 1;
+    if (field == 3) wrong = ended, wrong.bulk_size = 1;
+    EXPECT_EQ(travel(wrong).error().code(), Errc::malformed_payload) << "content in field " << field;
+  }
+}
+
 TEST(Frame, WI3_ASectionThatIsCutOffIsRefused) {
   Bytes sections;
   append_section(sections, SectionType::rrefs, 0, Bytes(20));

@@ -3,6 +3,7 @@
 /// constructor gets one; it lives as long as the object.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -101,6 +102,17 @@ class RoleContext : public CallSite {
   /// Returns whether the run goes on when a worker is lost that [roles.NAME.uses] names for `key`: the file says
   /// on_loss = "go_on" for all of these (docs/protocols/run.md, RN-15). Errors (thrown): bad_arguments (no such use).
   bool goes_on_without(std::string_view key) const;
+  /// Changes the max_size of this role's batched method M from now on, for example when a caller is lost: a batch of
+  /// all that are left need not wait for the others. Requests that wait make a run at once if they are enough now
+  /// (docs/protocols/batching.md, BT-13).
+  /// @param size  1 to 65536
+  /// @tparam C  the class of the role, where M is a method of its base
+  /// Errors: unknown_function (M is not registered), bad_arguments (a size out of range), shut_down.
+  template <auto M, class C = typename rpc::CallTypes<decltype(M)>::Traits::Class>
+  Result<void> set_max_batch_size(std::size_t size) const {  // no overload, no template
+    static_assert(rpc::CallTypes<decltype(M)>::Split::kBatched, "only a batched method has limits");
+    return set_max_batch_size(&rpc::kFunctionTag<C, M>, size);
+  }
   /// Returns the token that asks this role to end: the same that run() gets.
   std::stop_token stop_token() const noexcept;
 
@@ -124,6 +136,7 @@ class RoleContext : public CallSite {
   void log(std::string_view line) const;
 
  private:
+  Result<void> set_max_batch_size(const char* tag, std::size_t size) const;
   const std::vector<std::string>& workers_of(std::string_view key) const;
   void check_single(std::string_view key) const;
   Error wrong_use(std::string_view key, rpc::TypeKey asked, const Error& error) const;

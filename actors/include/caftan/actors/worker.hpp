@@ -107,6 +107,7 @@ struct WorkerCounters {
   std::uint64_t frames_out = 0, frames_in = 0, bytes_out = 0, bytes_in = 0;
   std::uint64_t requests_in_flight = 0;
   std::uint64_t calls_served = 0;
+  std::uint64_t tells_lost = 0;  ///< one-way calls of this worker that had not ended when their callee was lost
   std::size_t owner_rrefs = 0, user_rrefs = 0;
 };
 

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -41,6 +42,8 @@ std::optional<Sockets> connected_over_tcp() {
   }
   const int reason = errno;
   ::close(listener);
+  const int on = 1;  // as the kind tcp does
+  for (const int fd : {dialler, accepted}) ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   if (accepted >= 0) return Sockets{dialler, accepted};
   ::close(dialler);
   errno = reason;

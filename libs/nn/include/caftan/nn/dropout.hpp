@@ -24,8 +24,10 @@ class Dropout {
   /// @param input    floating point, on the CPU, any shape
   /// @param context  ordinal of the training step
   /// @param call     ordinal of this use within the step, by this role; two uses with equal ordinals drop the same
+  /// @param first    place of the first element of `input` in the tensor that the mask is for: a part of a batch gets
+  ///                 its part of the batch's mask
   /// Errors (thrown): torch's, as all of its operators.
-  at::Tensor forward(const at::Tensor& input, std::uint64_t context, std::uint64_t call) const;
+  at::Tensor forward(const at::Tensor& input, std::uint64_t context, std::uint64_t call, std::uint64_t first = 0) const;
 
  private:
   Dropout(double probability, std::uint64_t seed);

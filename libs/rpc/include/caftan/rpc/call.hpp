@@ -33,6 +33,10 @@ Result<void> fill_request(OutRequest& request, const CallTarget& target, wire::F
 /// Calls the hook and submits a request that is filled and packed.
 CallToken start_call(const CallTarget& target, OutRequest&& request, std::shared_ptr<ReplySink> sink);
 
+/// Sends a request that is filled and packed, and whose result no code wants. The hook does not see it.
+/// Errors: as Caller::tell; unsupported (a tensor that an autograd context would have to record).
+Result<void> send_tell(const CallTarget& target, OutRequest&& request);
+
 /// Calls the hook and creates.
 Result<std::shared_ptr<RRefHandle>> send_creation(const CallTarget& target, OutRequest&& request, TypeKey type);
 
@@ -94,6 +98,18 @@ Future<Value> start_call(const CallTarget& target, const Result<const FunctionKe
   if (done) done = pack_arguments(types, request, arguments...);
   if (!done) return make_ready_future<Value>(done.error());
   return start_call<Value>(target, std::move(request));
+}
+
+/// Calls the function `key` one way: its result is dropped where it runs.
+template <class... P, class... A>
+Result<void> start_tell(const CallTarget& target, const Result<const FunctionKey*>& key, TypeList<P...> types,
+                        const A&... arguments) {
+  OutRequest request;
+  if (!key) return key.error();
+  const auto kind = target.object ? wire::FrameKind::method : wire::FrameKind::call;
+  Result<void> done = fill_request(request, target, kind, *key, (*key)->name);
+  if (done) done = pack_arguments(types, request, arguments...);
+  return done ? send_tell(target, std::move(request)) : done;
 }
 
 /// Asks the peer to run the function `key` and to keep the value; returns the reference to the value.

@@ -5,11 +5,13 @@
 ///     worker.with({.timeout = 5s}).rpc_sync<&add>("worker1", 1, 2);
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "caftan/rpc/function.hpp"
 #include "caftan/rpc/named_object.hpp"
@@ -17,6 +19,11 @@
 #include "caftan/rpc/rref.hpp"
 
 namespace caftan {
+
+template <class T>
+class Group;
+/// Workers that are called together by functions.
+using WorkerGroup = Group<void>;
 
 namespace rpc {
 
@@ -59,6 +66,12 @@ class CallSite {
   Peer peer(rpc::Destination to) const { return try_peer(to).value(); }
   Result<Peer> try_peer(rpc::Destination to) const;
 
+  /// Returns these workers as a group, whose calls go to all of them at once and have one future (group.hpp).
+  ///     worker.group({"worker1", "worker2"}).rpc_all<&add>(1, 2).get();
+  /// Errors (thrown): unknown_worker, shut_down, bad_arguments (no name, or one that is there twice).
+  WorkerGroup group(const std::vector<std::string>& members) const;
+  Result<WorkerGroup> try_group(const std::vector<std::string>& members) const;
+
   /// Calls the registered function F there and waits for its result.
   /// Source: torch.distributed.rpc.rpc_sync. Difference: checked by the compiler; exceptions arrive as
   /// remote_exception.
@@ -80,6 +93,28 @@ class CallSite {
     return rpc::start_call<typename Types::Value>(target, rpc::find_key<F>(target), typename Types::Wire{},
                                                   arguments...);
   }
+  /// Calls F there one way: no reply comes, and what F returns or throws stays there (its log has the errors). Returns
+  /// when the call is handed over to a live session; it is delivered at most once. One-way calls of this worker to that
+  /// one begin in order, and functions among them run one after the other; a later call of a method of the same object
+  /// begins behind them. Those that had not ended there when the peer was lost are counted in this worker's log and in
+  /// WorkerCounters::tells_lost. Several leave in one system call. It waits while there is no room, as other calls do
+  /// (limits.send_queue, limits.pending_calls count those that have not ended there); the time-out bounds that wait
+  /// only. Nothing of an autograd context goes along.
+  /// Errors (thrown; try_tell returns them): as all calls, but those of the function; unsupported inside an autograd
+  ///   context, for an argument that needs gradients. Rules: docs/protocols/tell.md.
+  template <auto F, class... A>
+  void tell(rpc::Destination to, const A&... arguments) const {  // no overload, no template
+    try_tell<F>(to, arguments...).value();
+  }
+  template <auto F, class... A>
+  Result<void> try_tell(rpc::Destination to, const A&... arguments) const {  // no overload, no template
+    static_assert(rpc::kIsFunction<decltype(F)>,
+                  "a method is called on a reference to its object: rref.tell<&Net::forward>(...)");
+    const rpc::CallTarget target = target_of(to);
+    return rpc::start_tell(target, rpc::find_key<F>(target), typename rpc::CallTypes<decltype(F)>::Wire{},
+                           arguments...);
+  }
+
   /// Runs F there, keeps its result there and returns a reference to it, without waiting for F. Like all calls it waits
   /// while there is no room for it (limits.send_queue, limits.pending_calls). Once more than 4096 released references
   /// of this worker have not ended, it also waits until half of them have. The turn of the running object is given back
@@ -115,6 +150,16 @@ class CallSite {
                                                   typename Types::Wire{}, arguments...);
   }
   template <class R, class... P, class... A>
+  void tell(const RemoteFunction<R(P...)>& function, rpc::Destination to, const A&... arguments) const {
+    try_tell(function, to, arguments...).value();
+  }
+  template <class R, class... P, class... A>
+  Result<void> try_tell(const RemoteFunction<R(P...)>& function, rpc::Destination to, const A&... arguments) const {
+    const rpc::CallTarget target = target_of(to);
+    return rpc::start_tell(target, rpc::check_key(target, function.key()),
+                           typename RemoteFunction<R(P...)>::Types::Wire{}, arguments...);
+  }
+  template <class R, class... P, class... A>
   auto remote(const RemoteFunction<R(P...)>& function, rpc::Destination to, const A&... arguments) const {
     return try_remote(function, to, arguments...).value();
   }
@@ -124,6 +169,48 @@ class CallSite {
     const rpc::CallTarget target = target_of(to);
     return create<typename Types::Value>(target, rpc::check_key(target, function.key()), typename Types::Wire{},
                                          arguments...);
+  }
+
+  /// Waits until all `members` have called this with the same set of members, this worker among them. A worker serves
+  /// its peers meanwhile. Sets without a common member do not disturb each other.
+  /// @param members  names, in any order; none = all members of the job
+  /// The time-out is that of calls; `worker.with({.timeout = 5s}).barrier()`.
+  /// Errors (thrown; try_barrier returns them): timeout (naming the members that have not called it), peer_down (a
+  ///   member is lost: naming it), overloaded (another barrier or all_gather of these members is under way here),
+  ///   unknown_worker, bad_arguments (a name twice, or without this worker's), shut_down. After an error the next call
+  ///   goes on with the same round: docs/protocols/gather.md.
+  /// Source: torch.distributed.rpc.api._barrier, _wait_all_workers. Difference: errors are not swallowed.
+  void barrier(const std::vector<std::string>& members = {}) const { try_barrier(members).value(); }
+  Result<void> try_barrier(const std::vector<std::string>& members = {}) const {
+    return barrier_async(members).result();
+  }
+  /// As barrier, without waiting.
+  Future<void> barrier_async(const std::vector<std::string>& members = {}) const;
+
+  /// Gives `value` to all `members` and returns the values of all, by name, when all have called this: a barrier with
+  /// values. All give a value of the same type, with tensors if they like, and without references.
+  ///     std::map<std::string, double> losses = worker.all_gather(loss);
+  /// Errors (thrown; try_all_gather returns them): as barrier; wrong_type (a member gives another type: naming it),
+  ///   unsupported (the value cannot travel), limit_exceeded.
+  /// Source: torch.distributed.rpc.api._all_gather.
+  template <class T>
+  std::map<std::string, T> all_gather(const T& value, const std::vector<std::string>& members = {}) const {
+    return try_all_gather(value, members).value();
+  }
+  template <class T>
+  Result<std::map<std::string, T>> try_all_gather(const T& value, const std::vector<std::string>& members = {}) const {
+    return all_gather_async(value, members).result();
+  }
+  /// As all_gather, without waiting.
+  template <class T>
+  Future<std::map<std::string, T>> all_gather_async(const T& value,
+                                                    const std::vector<std::string>& members = {}) const {
+    static_assert(rpc::enable_sending<T>, "this value cannot travel, since it has no serialize");
+    Result<rpc::Contribution> own = rpc::contribute(value);
+    if (!own) return make_ready_future<std::map<std::string, T>>(own.error());
+    return gather("all_gather", members, *std::move(own)).then([](Result<rpc::Contributions> all) {
+      return all ? rpc::take_contributions<T>(*all) : Result<std::map<std::string, T>>(all.error());
+    });
   }
 
   /// Makes an object of the registered class C there. Its constructor's parameters are the types of the arguments, or
@@ -267,6 +354,8 @@ class CallSite {
                                        std::string, std::decay_t<A>>;
 
   rpc::CallTarget target_of(const rpc::Destination& to) const;
+  Future<rpc::Contributions> gather(std::string what, const std::vector<std::string>& members,
+                                    rpc::Contribution value) const;
   static Result<const rpc::FunctionKey*> constructor_key(const rpc::CallTarget& target, const char* class_tag,
                                                          std::string_view signature, std::string_view type);
   template <class Value, class... P, class... A>

@@ -8,6 +8,7 @@
 
 #include "caftan/base/executor.hpp"
 #include "caftan/base/result.hpp"
+#include "caftan/rpc/gather.hpp"
 #include "caftan/rpc/request.hpp"
 
 namespace caftan {
@@ -53,6 +54,14 @@ class Caller : public std::enable_shared_from_this<Caller> {
   /// Waits for room in the peer's window unless `options.fail_when_full` (then `overloaded`).
   virtual CallToken submit(const Peer& peer, OutRequest&& request, const CallOptions& options,
                            std::shared_ptr<ReplySink> sink) = 0;
+
+  /// Sends a request of kind call or method whose result no code wants: no reply comes. Waits for room as submit does.
+  /// Errors: as those of submit; nothing was sent then.
+  virtual Result<void> tell(const Peer& peer, OutRequest&& request, const CallOptions& options) = 0;
+
+  /// Gives `value` to the members of a set in the next round of the set, and returns the values of all. `options` bound
+  /// the time. Errors: docs/protocols/gather.md.
+  virtual Future<Contributions> gather(GatherRequest&& request, const CallOptions& options) = 0;
 
   /// Gives a request up: its sink gets `cancelled` and the peer gets a cancel, unless the reply came first.
   virtual void cancel(const CallToken& token) noexcept = 0;

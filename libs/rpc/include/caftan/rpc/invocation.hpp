@@ -33,6 +33,8 @@ class Completion {
 
   /// Returns whether the result becomes a new hosted object.
   bool creates() const noexcept { return creation_.has_value(); }
+  /// Returns whether the result is to be encoded for a reply. Precondition: not creates().
+  bool wants_result() const noexcept { return responder_.wants_result(); }
   /// Precondition: creates().
   RRefId id() const noexcept { return id_; }
   /// Ends the call with an error, whether a reply or a new object is expected.
@@ -84,6 +86,7 @@ void create(Caller& caller, Invocation& in, Result<T> outcome) {
 template <class T>
 Result<OutReply> take_reply(Caller& caller, const Invocation& in, Result<T> outcome) {
   if (!outcome) return outcome.error().at(caller.name());
+  if (!in.completion.wants_result()) return OutReply();
   Result<OutReply> reply = [&] {
     if constexpr (std::is_void_v<T>) {
       return encode_reply(std::monostate());

@@ -94,6 +94,8 @@ Error result_not_sendable(std::string_view type);
 Error result_not_readable(std::string_view type);
 Error reply_of_another_type(std::string_view expected);
 Error cannot_be_sent(std::string_view type);
+Error value_not_sendable(std::string_view type);
+Error value_not_readable(std::string_view type);
 
 template <class T>
 const T& as(const T& value) noexcept {
@@ -153,6 +155,38 @@ Result<OutReply> encode_reply(const T& value) {
     }
   } else {
     return detail::cannot_be_sent(wire::type_name<T>());
+  }
+}
+
+/// Appends a value to `bytes`, and its tensors to `tensors`; it has no references.
+/// Errors: unsupported.
+template <class T>
+Result<void> encode_value(const T& value, wire::Bytes& bytes, std::vector<at::Tensor>& tensors) {
+  try {
+    wire::OutArchive archive(bytes);
+    tensor::TensorSink sink(tensors);
+    archive.attach(&sink);
+    archive << value;
+    return {};
+  } catch (...) {
+    return detail::value_not_sendable(wire::type_name<T>());
+  }
+}
+
+/// Reads a value that encode_value<T> wrote.
+/// Errors: malformed_payload.
+template <class T>
+Result<T> decode_value(wire::ByteView bytes, const std::vector<at::Tensor>& tensors) {
+  try {
+    wire::InArchive archive(bytes);
+    tensor::TensorSource source(tensors);
+    archive.attach(&source);
+    T value = wire::detail::blank<T>();
+    archive >> value;
+    if (archive.remaining() > 0) throw wire::DecodeError("bytes left over");
+    return value;
+  } catch (...) {
+    return detail::value_not_readable(wire::type_name<T>());
   }
 }
 

@@ -37,6 +37,7 @@ namespace rpc {
 
 class RRefHandle;
 struct FunctionEntry;
+struct SharedArguments;
 
 /// The name and hash of a C++ type, as signatures and references carry it.
 struct TypeKey {
@@ -158,6 +159,10 @@ struct OutRequest {
   std::string_view what;               ///< "math.add", for errors
   /// Keeps the text of `what` where neither the registry nor the program does.
   std::shared_ptr<const std::string> what_owner;
+  std::shared_ptr<SharedArguments> shared;  ///< of a request of a group call, whose own `body` is empty; else null
+
+  /// Returns the body, whether it is the request's own or that of a group call.
+  wire::ByteView whole_body() const noexcept;
 };
 
 /// A reply as it leaves.
@@ -220,6 +225,8 @@ class ResponderSink {
   /// object's strand, so it encodes the reply before it returns.
   /// Threads: any.
   virtual void answer(Result<OutReply>&& reply) noexcept = 0;
+  /// Returns false where the caller wants no result: then none is encoded, and `answer` gets an empty reply for it.
+  virtual bool wants_result() const noexcept { return true; }
 };
 
 /// The duty to reply to one request, exactly once. Move-only; dropped without a reply, it replies `broken_promise`.
@@ -233,6 +240,8 @@ class Responder {
 
   /// Returns whether there was no reply yet.
   bool is_open() const noexcept { return sink_ != nullptr; }
+  /// As ResponderSink::wants_result. Precondition: is_open().
+  bool wants_result() const noexcept { return sink_->wants_result(); }
   /// Replies; does nothing when there already was a reply.
   void answer(Result<OutReply>&& reply) noexcept;
   /// Replies with an error.

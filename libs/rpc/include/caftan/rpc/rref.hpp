@@ -110,6 +110,17 @@ class RRefCalls {
     return rpc::start_call<typename Types::Value>(target, rpc::find_key<M, T>(target), typename Types::Wire{},
                                                   arguments...);
   }
+  /// Calls M one way, as CallSite::tell: no reply comes. One-way calls begin in order, and later calls of methods of
+  /// the same object, of this worker, begin behind them.
+  template <auto M, class... A>
+  void tell(const A&... arguments) const {  // no overload, no template
+    try_tell<M>(arguments...).value();
+  }
+  template <auto M, class... A>
+  Result<void> try_tell(const A&... arguments) const {  // no overload, no template
+    const rpc::CallTarget target = rpc::target_of(handle_, options_);
+    return rpc::start_tell(target, rpc::find_key<M, T>(target), typename MethodTypes<M>::Wire{}, arguments...);
+  }
   /// Calls M and keeps its result at the owner. It does not wait for this reference's value: calls can be chained
   /// without a round trip between them.
   template <auto M, class... A>

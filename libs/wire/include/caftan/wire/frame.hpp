@@ -23,6 +23,7 @@ enum class FrameKind : std::uint8_t {
   bye = 3,    ///< the sender sends nothing more; ends the session in order
   chunk = 4,  ///< the next bytes of the oldest message that lacks bytes of chunks
   taken = 5,  ///< the segments that the receiver of this frame has lent with its oldest message have been read
+  ended = 6,  ///< so many one-way calls of the receiver of this frame have ended: `call` is their number
 
   call = 10,    ///< run a function; its reply is a `response`
   create = 11,  ///< run a function or constructor and keep its value as an RRef; its reply is a `response`
@@ -76,7 +77,7 @@ struct FrameHeader {
   FrameKind kind{};
   std::uint8_t flags = 0;
   std::uint16_t cpu = 0;           ///< reserved: written as it is here, ignored when read
-  std::uint64_t call = 0;          ///< id of the request, 0 = none
+  std::uint64_t call = 0;          ///< id of the request, 0 = none: a call without a reply
   std::uint64_t remaining_us = 0;  ///< microseconds for which the caller still waits, 0 = for ever
   std::uint64_t trace = 0;
   std::uint64_t bulk_size = 0;  ///< bytes of the tensors, whether they follow as chunks or are lent

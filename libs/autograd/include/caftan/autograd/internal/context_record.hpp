@@ -16,6 +16,7 @@
 
 #include "caftan/autograd/context_info.hpp"
 #include "caftan/autograd/gradient_book.hpp"
+#include "caftan/autograd/internal/leaf_exchange.hpp"
 #include "caftan/autograd/internal/nodes.hpp"
 #include "caftan/autograd/internal/recorded_messages.hpp"
 #include "caftan/base/clock.hpp"
@@ -95,6 +96,9 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
   void begin_span(std::uint64_t key);
   /// The code of begin_span has returned. Threads: that of begin_span.
   void end_span(std::uint64_t key);
+  /// Lets every later pass of the context exchange the gradients of these leaves here. Adding it twice changes nothing.
+  /// Errors: context_released.
+  Result<void> add_exchange(std::shared_ptr<LeafExchange> exchange);
   /// Notes that a frame of this context came from, or goes to, `worker`.
   void met(WorkerId worker);
 
@@ -108,6 +112,8 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
   /// @param first  a further strand, null = none
   std::vector<std::shared_ptr<rpc::Strand>> strands_of(const std::vector<AutogradMessageId>& messages,
                                                        const std::shared_ptr<rpc::Strand>& first) const;
+  /// Returns the exchanges in the order in which they were added.
+  std::vector<std::shared_ptr<LeafExchange>> exchanges() const;
   /// Returns the spans that have recorded here, or still run.
   std::vector<CodeSpan> spans() const;
   /// Keeps the gradients that arrived for S(message) until a run of the pass takes them (DA-25). A second delivery for
@@ -154,6 +160,7 @@ class ContextRecord final : public RecordedMessages, public std::enable_shared_f
     Delivered delivered;                        // gradients that arrived for S nodes, until a run takes them
     std::map<PassNumber, GradientBook> staged;  // gradients of leaves, until their pass is decided
     GradientBook book;                          // of leaves
+    std::vector<std::shared_ptr<LeafExchange>> exchanges;
   };
 
   ContextHost& host_;

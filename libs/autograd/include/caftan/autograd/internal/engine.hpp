@@ -19,12 +19,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "caftan/autograd/gradient_book.hpp"
+#include "caftan/autograd/internal/leaf_exchange.hpp"
 #include "caftan/autograd/internal/nodes.hpp"
 #include "caftan/base/ids.hpp"
 #include "caftan/base/result.hpp"
@@ -60,6 +62,8 @@ class Engine {
     std::size_t nodes = 0;  ///< that ran
     bool drained = false;   ///< every visited node has run, and every marked message had its gradients
     bool idle = false;      ///< nothing can run before more gradients arrive; also set when drained
+    /// Every node has run, and leaves that are exchanged are not back: run again when `when_returned` says so.
+    bool awaits_leaves = false;
   };
 
   /// Starts a worker's part of a pass, under the thread-local state of the calling thread with grad mode off.
@@ -85,6 +89,10 @@ class Engine {
   /// Threads: any, one at a time with walk and run.
   void add_spans(std::vector<CodeSpan> spans);
 
+  /// Names the exchanges of leaves that take part in the pass. Call it before the first run.
+  /// Threads: as add_spans.
+  void set_exchanges(std::vector<std::shared_ptr<LeafExchange>> exchanges);
+
   /// Visits up to `nodes` nodes from the roots and marked messages on. Nothing is run (DA-4).
   /// Threads: any, one at a time with run.
   WalkSlice walk(std::size_t nodes);
@@ -101,6 +109,10 @@ class Engine {
   ///         call.
   /// Threads: any, one at a time with walk. Blocks as long as nodes run.
   Result<RunSlice> run(std::size_t nodes, GradientSink& sink);
+
+  /// Calls `ready` once, when the exchanged leaves are back or the pass was aborted: inside this call if so already.
+  /// Precondition: the last run returned awaits_leaves. Threads: any; `ready` is called on any.
+  void when_returned(std::function<void()> ready);
 
   /// Makes `run` stop before its next node, in this call and all later ones (DA-11). Threads: any.
   void abort() noexcept;

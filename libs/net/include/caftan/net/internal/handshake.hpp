@@ -42,6 +42,8 @@ inline constexpr std::uint64_t kSharesMemory = 64;
 /// Feature bit: this side reads tensors out of the other's memory, where the kernel lets it: the section `places` and
 /// the frame `taken` are understood.
 inline constexpr std::uint64_t kTakesLent = 128;
+/// Feature bit: a call or method without an id has no reply, and the frame `ended` is understood.
+inline constexpr std::uint64_t kKnowsTell = 512;
 
 struct VersionRange {
   std::uint16_t min = 1;

@@ -1,5 +1,6 @@
 /// `BatchQueue`: decides when a batched function runs and which requests one run answers. It has no clock and no timer:
-/// each event brings the time, and the caller does what `Next` says. Rules BT-1 to BT-3: docs/protocols/batching.md.
+/// each event brings the time, and the caller does what `Next` says. Rules BT-1 to BT-3, BT-13:
+/// docs/protocols/batching.md.
 #pragma once
 
 #include <algorithm>
@@ -42,11 +43,30 @@ class BatchQueue {
     closed_ = true;
     return look(now);
   }
-  /// A run begins. Returns the requests that it answers, in the order in which they came: max_size at most, those among
-  /// them that came after the run was started. Precondition: a run was started for which this was not called yet.
+  /// Runs that are started from now on have this size. Then call `look` until it starts no run.
+  void set_max_size(std::size_t size) noexcept { limits_.max_size = size; }
+  /// Looks at what waits, after `set_max_size`.
+  BatchNext look(base::TimePoint now) {
+    BatchNext next;
+    if (waiting_.size() <= taken_) return next;
+    const base::TimePoint due = waiting_[taken_].due;
+    if (waiting_.size() - taken_ >= limits_.max_size || now >= due || closed_) {
+      started_.push_back(limits_.max_size);
+      taken_ += limits_.max_size;
+      next.run = true;
+    } else if (!has_timer_) {
+      has_timer_ = true;
+      next.wake_at = due;
+    }
+    return next;
+  }
+  /// A run begins. Returns the requests that it answers, in the order in which they came: as many as max_size was when
+  /// it was started at most, those among them that came since. Precondition: a run was started for which this was not
+  /// called yet.
   std::vector<Item> begin() {
-    --started_;
-    const std::size_t size = std::min(waiting_.size(), limits_.max_size);
+    const std::size_t size = std::min(waiting_.size(), started_.front());
+    taken_ -= started_.front();
+    started_.pop_front();
     std::vector<Item> batch;
     batch.reserve(size);
     for (; batch.size() < size; waiting_.pop_front()) batch.push_back(std::move(waiting_.front().item));
@@ -56,7 +76,7 @@ class BatchQueue {
   /// Returns the oldest request that waits, null when none does.
   const Item* first() const noexcept { return waiting_.empty() ? nullptr : &waiting_.front().item; }
   /// Returns whether no request waits, no run was started that has not begun, and no timer will go off.
-  bool is_idle() const noexcept { return waiting_.empty() && started_ == 0 && !has_timer_; }
+  bool is_idle() const noexcept { return waiting_.empty() && started_.empty() && !has_timer_; }
 
  private:
   struct Waiting {
@@ -64,25 +84,10 @@ class BatchQueue {
     base::TimePoint due;  // when the request has waited long enough for others
   };
 
-  BatchNext look(base::TimePoint now) {
-    BatchNext next;
-    // Requests that go to runs which were started and have not begun.
-    const std::size_t taken = started_ * limits_.max_size;
-    if (waiting_.size() <= taken) return next;
-    const base::TimePoint due = waiting_[taken].due;
-    if (waiting_.size() - taken >= limits_.max_size || now >= due || closed_) {
-      ++started_;
-      next.run = true;
-    } else if (!has_timer_) {
-      has_timer_ = true;
-      next.wake_at = due;
-    }
-    return next;
-  }
-
-  const BatchLimits limits_;
+  BatchLimits limits_;
   std::deque<Waiting> waiting_;
-  std::size_t started_ = 0;  // runs that have not begun
+  std::deque<std::size_t> started_;  // the sizes of runs that have not begun
+  std::size_t taken_ = 0;            // their sum: so many requests go to them
   bool has_timer_ = false;
   bool closed_ = false;
 };

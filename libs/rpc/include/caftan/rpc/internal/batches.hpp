@@ -1,11 +1,14 @@
 /// `Batches`: the calls of a worker's batched functions that wait, and the runs that answer them. What runs when is
-/// decided by `BatchQueue`; rules BT-1 to BT-12: docs/protocols/batching.md.
+/// decided by `BatchQueue`; rules BT-1 to BT-13: docs/protocols/batching.md.
 #pragma once
 
 #include <compare>
 #include <map>
 #include <memory>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "caftan/base/ids.hpp"
 #include "caftan/base/mutex.hpp"
@@ -16,6 +19,9 @@
 
 namespace caftan::rpc {
 
+/// Returns what is wrong with the limits of a function: texts that name the function and the range, none if nothing is.
+std::vector<std::string> wrong_limits(std::string_view function, const BatchLimits& limits);
+
 /// Threads: any, all methods.
 class Batches : public std::enable_shared_from_this<Batches> {
  public:
@@ -24,6 +30,9 @@ class Batches : public std::enable_shared_from_this<Batches> {
 
   /// Lets a request wait for its run. Its outcome goes to its completion, exactly once (BT-4).
   void join(std::unique_ptr<BatchedRequest> request);
+  /// Changes the max_size of a batched function (BT-13).
+  /// Errors: bad_arguments (out of range; nothing has changed then).
+  Result<void> set_max_size(const FunctionEntry& function, std::size_t size);
   /// The worker stops: starts runs for all that waits (BT-9).
   void close();
 
@@ -45,6 +54,7 @@ class Batches : public std::enable_shared_from_this<Batches> {
   };
   using LinePtr = std::shared_ptr<Line>;
 
+  BatchLimits limits_of(const FunctionEntry& function) const CAFTAN_REQUIRES(mutex_);
   void follow(const LinePtr& line, const BatchNext& next);
   void on_timer(const LinePtr& line);
   /// Starts a run: posts it to a runner, where it takes the object's turn.
@@ -59,6 +69,8 @@ class Batches : public std::enable_shared_from_this<Batches> {
   base::Mutex mutex_;
   bool closed_ CAFTAN_GUARDED_BY(mutex_) = false;
   std::map<Key, LinePtr> lines_ CAFTAN_GUARDED_BY(mutex_);
+  /// Of functions whose max_size is no longer that of the registry.
+  std::map<const FunctionEntry*, std::size_t> changed_sizes_ CAFTAN_GUARDED_BY(mutex_);
 };
 
 }  // namespace caftan::rpc

@@ -2,6 +2,7 @@
 /// actors, `ReplySink` for the outcome of one request. A session knows no other code of the layers above it.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 
@@ -34,6 +35,10 @@ class FrameHandler {
                                                     wire::ByteView manifest) = 0;
   /// A complete call, create, fetch, method, op or cancel. An error ends the session as a protocol error.
   virtual Result<void> on_frame(const std::shared_ptr<Session>& session, wire::InFrame frame) = 0;
+  /// So many one-way calls of this worker have ended at the peer.
+  virtual void on_tells_ended(std::size_t /*count*/) {}
+  /// The session has ended before so many one-way calls had: called at most once, before on_end.
+  virtual void on_tells_lost(Session&, std::size_t /*count*/, const Error&) {}
   /// The session has ended: its requests were failed and its proxies are down. Called once.
   virtual void on_end(Session& session, const Error& reason) = 0;
 };

@@ -38,7 +38,7 @@ class FrameWriter final : public Flushable {
   };
   /// @param sendable  the limits of both sides @param window  bytes that may wait before calls of the peer do (SE-35)
   FrameWriter(const Parts& parts, const wire::MessageLimits& sendable, std::uint64_t window)
-      : parts_(parts), sendable_(sendable), serve_gate_(window) {}
+      : parts_(parts), sendable_(sendable), window_(window), serve_gate_(window) {}
   FrameWriter(const FrameWriter&) = delete;
   FrameWriter& operator=(const FrameWriter&) = delete;
   /// Called once, first. @param self  this object; its owner keeps the session
@@ -61,6 +61,9 @@ class FrameWriter final : public Flushable {
   void send_taken();
   /// The peer has read the segments that the oldest message lent. Errors: malformed_payload (none has lent any).
   Result<void> on_taken();
+  /// A one-way call of the peer has ended, which had taken `room` of the window. Reports it with others that have, at
+  /// the latest after 1 ms.
+  void count_ended(std::uint64_t room);
   /// Lets go of all that is lent. Precondition: `end` was called, and the peer can know that the session has ended.
   void take_back();
 
@@ -103,6 +106,7 @@ class FrameWriter final : public Flushable {
   bool may_lend(const wire::OutFrame& frame) const;
   void append_locked(wire::OutFrame& frame) CAFTAN_REQUIRES(mutex_);
   void flush_taken_locked() CAFTAN_REQUIRES(mutex_);
+  void append_ended_locked() CAFTAN_REQUIRES(mutex_);
   void append_bye_locked() CAFTAN_REQUIRES(mutex_);
   void close_locked(const Error& reason) CAFTAN_REQUIRES(mutex_);
   void flush_locked(std::size_t enough = kNoBound) CAFTAN_REQUIRES(mutex_);
@@ -111,6 +115,7 @@ class FrameWriter final : public Flushable {
 
   const Parts parts_;
   const wire::MessageLimits sendable_;
+  const std::uint64_t window_;
   net::ServeGate serve_gate_;
   std::weak_ptr<FrameWriter> self_;
 
@@ -124,6 +129,12 @@ class FrameWriter final : public Flushable {
   bool peer_has_left_ CAFTAN_GUARDED_BY(mutex_) = false;
   bool taken_waits_ CAFTAN_GUARDED_BY(mutex_) = false;  // a timer writes what was appended by send_taken
   Error farewell_ CAFTAN_GUARDED_BY(mutex_);            // goes with bye
+  /// One-way calls of the peer that have ended, as far as they are not reported.
+  struct Ended {
+    std::uint64_t count = 0;
+    std::uint64_t room = 0;
+    bool waits = false;  // a timer reports them
+  } ended_ CAFTAN_GUARDED_BY(mutex_);
   std::atomic<std::uint64_t> frames_{0};
   std::atomic<std::uint64_t> bytes_{0};
 };

@@ -19,6 +19,7 @@
 #include "caftan/transport/internal/frame_handler.hpp"
 #include "caftan/transport/internal/frame_writer.hpp"
 #include "caftan/transport/internal/life_watch.hpp"
+#include "caftan/transport/internal/one_way_calls.hpp"
 #include "caftan/transport/internal/open_requests.hpp"
 #include "caftan/transport/internal/read_claim.hpp"
 #include "caftan/transport/poller.hpp"
@@ -83,6 +84,9 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   OpenRequests& requests() noexcept { return requests_; }
   const OpenRequests& requests() const noexcept { return requests_; }
 
+  /// Returns the calls without a reply that the peer has not ended.
+  OneWayCalls& one_way_calls() noexcept { return one_way_calls_; }
+
   /// Sends a request that has taken `room`, which is given back when the request ends. The sink is called exactly once;
   /// if an error is returned, it is never called, and nothing was sent. The header says how much time is left.
   /// Errors: overloaded (too many requests), limit_exceeded, peer_down.
@@ -141,6 +145,7 @@ class Session final : public std::enable_shared_from_this<Session>, public Claim
   LifeWatch life_;
   FrameWriter writer_;
   OpenRequests requests_;
+  OneWayCalls one_way_calls_;
   wire::FrameReader reader_;
   std::atomic<std::uint64_t> bytes_in_{0};
   std::atomic<bool> bye_received_{false};

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace caftan::rnn_lm {
+namespace caftan::corpus {
 
 struct CodePoint {
   char32_t value = 0;
@@ -19,4 +19,4 @@ CodePoint next_code_point(std::string_view text, std::size_t at) noexcept;
 /// Appends a code point's bytes.
 void append_code_point(std::string& text, char32_t value);
 
-}  // namespace caftan::rnn_lm
+}  // namespace caftan::corpus

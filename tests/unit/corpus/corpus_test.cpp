@@ -1,11 +1,16 @@
-#include "rnn_lm/corpus.hpp"
+#include "corpus/corpus.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "small_texts.hpp"
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
 
-namespace caftan::rnn_lm::corpus_test {
+#include "folder.hpp"
+
+namespace caftan::corpus::corpus_test {
 namespace {
 
 using ::testing::AllOf;
@@ -43,6 +48,17 @@ TEST(Corpus, TheBibleIsReadOrItsPackageIsNamed) {
   }
   EXPECT_GT(corpus->texts.at(0).size(), 4000000U);
   EXPECT_THAT(corpus->texts[0].substr(0, 200), HasSubstr("In the beginning God created"));
+}
+
+TEST(Corpus, TheSampleIsSixTextsThatDifferInTheirOwnWords) {
+  CorpusConfig config;
+  config.name = CorpusConfig::Name::sample;
+  const auto corpus = read_corpus(config).value();
+  ASSERT_EQ(corpus.texts.size(), 6U);
+  EXPECT_EQ(corpus.names.size(), 6U);
+  EXPECT_TRUE(find_corpus(config).value().empty());
+  EXPECT_EQ(std::set<std::string>(corpus.texts.begin(), corpus.texts.end()).size(), 6U);
+  EXPECT_EQ(corpus.texts, read_corpus(config).value().texts) << "the same wherever it is made";
 }
 
 TEST_F(CorpusFiles, AFolderIsItsFilesByNameWithLinksResolved) {
@@ -90,4 +106,4 @@ TEST(Utf8, AcceptsWhatTheStandardDoesAndNothingElse) {
 }
 
 }  // namespace
-}  // namespace caftan::rnn_lm::corpus_test
+}  // namespace caftan::corpus::corpus_test

@@ -1,4 +1,4 @@
-#include "corpus.hpp"
+#include "corpus/corpus.hpp"
 
 #include <fcntl.h>
 #include <spawn.h>
@@ -11,9 +11,9 @@
 #include <system_error>
 
 #include "caftan/base/whole_file.hpp"
-#include "utf8.hpp"
+#include "corpus/utf8.hpp"
 
-namespace caftan::rnn_lm {
+namespace caftan::corpus {
 namespace {
 
 namespace fs = std::filesystem;
@@ -107,6 +107,7 @@ std::size_t first_invalid_utf8(std::string_view text) noexcept {
 Result<std::vector<fs::path>> find_corpus(const CorpusConfig& config) {
   if (config.path) return files_of(*config.path);
   if (config.name == CorpusConfig::Name::common_licenses) return files_of(kLicenses);
+  if (config.name == CorpusConfig::Name::sample) return std::vector<fs::path>();
   if (::access(kBible, X_OK) != 0) {
     return Error(Errc::io_error, std::string("the King James Bible is not installed; get it with: ") +
                                      "apt-get install --no-install-recommends bible-kjv bible-kjv-text");
@@ -118,21 +119,23 @@ Result<Corpus> read_corpus(const CorpusConfig& config) {
   const auto files = find_corpus(config);
   if (!files) return files.error();
   Corpus corpus;
+  if (files->empty() && config.name == CorpusConfig::Name::sample) return make_sample();
   if (files->empty()) {
     auto text = read_bible();
     if (!text) return text.error();
     if (auto good = check_text(kBible, *text); !good) return good.error();
-    return Corpus{.source = "the King James Bible", .texts = {*std::move(text)}};
+    return Corpus{.source = "the King James Bible", .texts = {*std::move(text)}, .names = {"King James Bible"}};
   }
   for (const fs::path& file : *files) {
     auto text = read_file(file);
     if (!text) return text.error();
     if (auto good = check_text(file.string(), *text); !good) return good.error();
     corpus.texts.push_back(*std::move(text));
+    corpus.names.push_back(file.filename().string());
   }
   const std::string place = config.path ? config.path->string() : kLicenses;
   corpus.source = files->size() == 1 ? files->front().string() : std::to_string(files->size()) + " files of " + place;
   return corpus;
 }
 
-}  // namespace caftan::rnn_lm
+}  // namespace caftan::corpus
