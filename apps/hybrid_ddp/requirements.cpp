@@ -19,8 +19,8 @@ std::vector<const TrainerConfig*> trainers_of(const app::RolePlace& place) {
   return trainers;
 }
 
-image_training::Facts facts_of(const MasterConfig& config, const TrainerFacts& trainer, std::size_t trainers,
-                               std::uint64_t seed) {
+checkpoints::Facts facts_of(const MasterConfig& config, const TrainerFacts& trainer, std::size_t trainers,
+                            std::uint64_t seed) {
   return {{"emb", std::to_string(config.emb)},
           {"optimizer.name", config.optimizer.name == OptimizerConfig::Name::sgd ? "sgd" : "adagrad"},
           {"trainers", std::to_string(trainers)},
@@ -52,7 +52,7 @@ std::vector<app::MissingRequirement> find_missing(const MasterConfig& config,
          .kind = Kind::file});
   }
   if (!config.resume) return missing;
-  const auto step = image_training::check_checkpoint(
+  const auto step = checkpoints::check_checkpoint(
       *config.resume, facts_of(config, {first.words, first.per_class, first.batch}, trainers.size(), seed),
       config.max_steps, "max_steps");
   if (!step) missing.push_back({.keys = {"resume", "max_steps"}, .text = step.error().text()});

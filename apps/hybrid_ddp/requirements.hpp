@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "caftan/app/role_type.hpp"
+#include "checkpoints/model_checkpoint.hpp"
 #include "hybrid_ddp/config.hpp"
-#include "image_training/model_checkpoint.hpp"
 
 namespace caftan::hybrid_ddp {
 
@@ -26,8 +26,8 @@ struct TrainerFacts {
   std::int64_t words = 0, per_class = 0, batch = 0;
 };
 
-image_training::Facts facts_of(const MasterConfig& config, const TrainerFacts& trainer, std::size_t trainers,
-                               std::uint64_t seed);
+checkpoints::Facts facts_of(const MasterConfig& config, const TrainerFacts& trainer, std::size_t trainers,
+                            std::uint64_t seed);
 
 /// @param seed  of the parameters
 std::vector<app::MissingRequirement> find_missing(const MasterConfig& config,

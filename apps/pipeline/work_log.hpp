@@ -30,7 +30,8 @@ class WorkLog {
   void begin_backward(std::uint32_t micro_batch);
   /// A parameter has got its gradient.
   void add_gradient();
-  /// The backward of a micro-batch is over at all stages: who waits for it here waits no longer.
+  /// The backward of a micro-batch has ended here, or at all stages: completes the future of `backward_ended`, if there
+  /// is one. Twice is once.
   void end_pass(std::uint32_t micro_batch);
 
   /// Returns a future that is ready once the backward of a micro-batch has ended at this stage.
@@ -42,8 +43,6 @@ class WorkLog {
   std::uint32_t take_most_held();
 
  private:
-  void complete(std::uint32_t micro_batch);
-
   const std::size_t parameters_;
   const std::shared_ptr<const base::Clock> clock_;
   base::Mutex mutex_;
