@@ -58,7 +58,7 @@ struct TrainOrder {
   }
 };
 
-/// What became of it.
+/// What a trainer has done of a TrainOrder; or all trainers together, with the seconds of the slowest.
 struct TrainReport {
   double loss_sum = 0;
   std::int64_t steps = 0;

@@ -49,9 +49,6 @@ Result<void> Master::prepare() {
   const auto units = cut_model(config_);
   if (!units) return units.error();
   if (auto enough = check_workers(config_, workers_.size()); !enough) return enough;
-  if (std::set(workers_.begin(), workers_.end()).size() < workers_.size()) {
-    return Error(Errc::invalid_config, "two stages are on one worker; each needs a worker of its own");
-  }
   auto images = Images::make(config_, context_.seed("data"));
   if (!images) return images.error();
   images_.emplace(*std::move(images));

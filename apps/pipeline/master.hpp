@@ -1,5 +1,5 @@
-/// The role type "pipeline.master": has the images, the loss and the loop. It drives. The model is at the stages; what
-/// goes from stage to stage never comes here.
+/// The role type "pipeline.master": has the images and the loss, and drives the training. The model is at the stages;
+/// what one stage gives the next never comes here.
 #pragma once
 
 #include <cstdint>

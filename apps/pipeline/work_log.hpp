@@ -1,5 +1,5 @@
-/// `WorkLog`: what one stage has done, and who waits for the end of a backward. A backward is no call: the log learns
-/// of it from hooks of the stage's result (the backward begins) and of its parameters (each has its gradient: it ends).
+/// `WorkLog`: what one stage has done, and futures of the ends of its backwards. A backward is no call: a hook of the
+/// stage's result reports its begin, hooks of the stage's parameters its end, which has come when each has its gradient.
 #pragma once
 
 #include <cstdint>
@@ -48,8 +48,9 @@ class WorkLog {
   base::Mutex mutex_;
   std::vector<Work> works_ CAFTAN_GUARDED_BY(mutex_);
   std::map<std::uint32_t, Promise<void>> waiting_ CAFTAN_GUARDED_BY(mutex_);
-  Work backward_ CAFTAN_GUARDED_BY(mutex_);         // the one under way
-  std::size_t left_ CAFTAN_GUARDED_BY(mutex_) = 0;  // gradients that it still needs; 0 = none is under way
+  Work backward_ CAFTAN_GUARDED_BY(mutex_);  // the one under way
+  std::size_t left_ CAFTAN_GUARDED_BY(mutex_) =
+      0;  // gradients that backward_ still needs; 0 = no backward is under way
   std::uint32_t held_ CAFTAN_GUARDED_BY(mutex_) = 0;
   std::uint32_t most_held_ CAFTAN_GUARDED_BY(mutex_) = 0;
 };
