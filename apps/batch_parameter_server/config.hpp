@@ -42,8 +42,7 @@ struct ServerConfig {
         .unit("rounds");
     s("goal", c.goal, "an accuracy at the end below this = failure (exit 1)").range(0, 1).default_text("none");
     s("checkpoint", c.checkpoint, "what a later run can go on from, in the run's folder; each round is a step");
-    s("resume", c.resume, "go on from this checkpoint, or from the newest one of this run's folder")
-        .default_text("none: start anew");
+    checkpoints::resume_setting(s, c.resume);
   }
 };
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "caftan/app/seeds.hpp"
+#include "caftan/app/place.hpp"
 #include "caftan/base/peer_loss.hpp"
 #include "caftan/base/settings_io.hpp"
 #include "caftan/caftan.hpp"
@@ -22,13 +22,12 @@ Error not_begun() { return {Errc::bad_arguments, "the server has not begun to tr
 }  // namespace
 
 std::vector<app::MissingRequirement> Server::requirements(const Config& config, const app::RolePlace& place) {
-  constexpr std::uint32_t kReplica = 0;
-  return find_missing(config, image_training::trainers_of(place),
-                      app::stream_seed(place.root_seed, place.role, kReplica, kParameterStream));
+  return find_missing(config, app::used_configs<image_training::TrainerConfig>(place, "trainers"),
+                      app::stream_seed(place, kParameterStream));
 }
 
 BatchLimits Server::update_limits(const Config& config, const app::RolePlace& place) {
-  return limits_of(config, image_training::trainers_of(place).size());
+  return limits_of(config, app::count_used(place, "trainers"));
 }
 
 Server::Server(RoleContext& context, Config config)

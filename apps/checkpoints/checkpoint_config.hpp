@@ -1,9 +1,11 @@
-/// The settings that say when checkpoints are written: `[checkpoint]` of a role's config. Without libtorch.
+/// The settings of checkpoints: `[checkpoint]` and `resume` of a role's config. Without libtorch.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <initializer_list>
+#include <optional>
 
 namespace caftan::checkpoints {
 
@@ -21,6 +23,12 @@ struct CheckpointConfig {
     s("keep", c.keep, "newest ones that stay").at_least(1);
   }
 };
+
+/// Declares the key `resume` of a role's config.
+void resume_setting(auto& s, std::optional<std::filesystem::path>& resume) {
+  s("resume", resume, "go on from this checkpoint, or from the newest one of this run's folder")
+      .default_text("none: start anew");
+}
 
 /// Returns the step at which all trainers have to wait next: the next multiple of one of these, or the last step.
 /// @param intervals  steps; 0 = none

@@ -62,8 +62,7 @@ struct MasterConfig {
         .greater_than(0)
         .default_text("none");
     s("checkpoint", c.checkpoint, "what a later run can go on from, in the run's folder");
-    s("resume", c.resume, "go on from this checkpoint, or from the newest one of this run's folder")
-        .default_text("none: start anew");
+    checkpoints::resume_setting(s, c.resume);
   }
 };
 

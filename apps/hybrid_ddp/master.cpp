@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "caftan/app/seeds.hpp"
+#include "caftan/app/place.hpp"
 #include "caftan/caftan.hpp"
 #include "hybrid_ddp/progress_text.hpp"
 #include "hybrid_ddp/requirements.hpp"
@@ -12,9 +12,8 @@
 namespace caftan::hybrid_ddp {
 
 std::vector<app::MissingRequirement> Master::requirements(const Config& config, const app::RolePlace& place) {
-  constexpr std::uint32_t kReplica = 0;
-  return find_missing(config, trainers_of(place),
-                      app::stream_seed(place.root_seed, place.role, kReplica, kParameterStream));
+  return find_missing(config, app::used_configs<TrainerConfig>(place, "trainers"),
+                      app::stream_seed(place, kParameterStream));
 }
 
 Master::Master(RoleContext& context, Config config)

@@ -1,7 +1,6 @@
 #include "hybrid_ddp/requirements.hpp"
 
 #include <algorithm>
-#include <any>
 
 #include "caftan/collectives/collectives.hpp"
 
@@ -10,14 +9,6 @@ namespace caftan::hybrid_ddp {
 using Kind = app::MissingRequirement::Kind;
 
 std::string name_of(BackendName backend) { return backend == BackendName::gloo ? "gloo" : "caftan"; }
-
-std::vector<const TrainerConfig*> trainers_of(const app::RolePlace& place) {
-  std::vector<const TrainerConfig*> trainers;
-  const auto found = place.uses.find("trainers");
-  if (found == place.uses.end()) return trainers;
-  for (const std::any* const config : found->second) trainers.push_back(std::any_cast<TrainerConfig>(config));
-  return trainers;
-}
 
 checkpoints::Facts facts_of(const MasterConfig& config, const TrainerFacts& trainer, std::size_t trainers,
                             std::uint64_t seed) {

@@ -18,9 +18,6 @@ inline constexpr const char* kParameterStream = "parameters";
 /// Returns the backend as a file names it.
 std::string name_of(BackendName backend);
 
-/// Returns the config of each trainer that the role at `place` uses, by rank.
-std::vector<const TrainerConfig*> trainers_of(const app::RolePlace& place);
-
 /// The settings of a trainer that decide how a training goes on.
 struct TrainerFacts {
   std::int64_t words = 0, per_class = 0, batch = 0;

@@ -43,8 +43,7 @@ struct ServerConfig {
     s("step_log", c.step_log, "a line for each step of the model, in steps.log of the run's folder");
     s("checkpoint", c.checkpoint,
       "what a later run can go on from, in the run's folder; steps are those of each trainer, and all wait for it");
-    s("resume", c.resume, "go on from this checkpoint, or from the newest one of this run's folder")
-        .default_text("none: start anew");
+    checkpoints::resume_setting(s, c.resume);
   }
 };
 

@@ -10,7 +10,7 @@
 #include <set>
 #include <utility>
 
-#include "caftan/app/seeds.hpp"
+#include "caftan/app/place.hpp"
 #include "caftan/base/clock.hpp"
 #include "caftan/caftan.hpp"
 #include "image_training/algorithm.hpp"
@@ -29,10 +29,7 @@ constexpr const char* kPicture = "pipeline.svg";
 }  // namespace
 
 std::vector<app::MissingRequirement> Master::requirements(const Config& config, const app::RolePlace& place) {
-  constexpr std::uint32_t kReplica = 0;
-  const auto stages = place.uses.find("stages");
-  return find_missing(config, stages == place.uses.end() ? 0 : stages->second.size(),
-                      app::stream_seed(place.root_seed, place.role, kReplica, kParameterStream));
+  return find_missing(config, app::count_used(place, "stages"), app::stream_seed(place, kParameterStream));
 }
 
 Master::Master(RoleContext& context, Config config) : context_(context), config_(std::move(config)) {

@@ -1,5 +1,6 @@
 /// `WorkLog`: what one stage has done, and futures of the ends of its backwards. A backward is no call: a hook of the
-/// stage's result reports its begin, hooks of the stage's parameters its end, which has come when each has its gradient.
+/// stage's result reports its begin, hooks of the stage's parameters its end, which is there when each has its
+/// gradient.
 #pragma once
 
 #include <cstdint>

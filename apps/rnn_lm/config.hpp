@@ -78,8 +78,7 @@ struct TrainerConfig {
         .unit("nats per character")
         .default_text("none");
     s("checkpoint", c.checkpoint, "what a later run can go on from, in the run's folder");
-    s("resume", c.resume, "go on from this checkpoint, or from the newest one of this run's folder")
-        .default_text("none: start anew");
+    checkpoints::resume_setting(s, c.resume);
     s("generate", c.generate, "a sample of what was learned");
   }
 };
