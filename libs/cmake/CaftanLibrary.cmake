@@ -98,9 +98,9 @@ function(caftan_tests_that_may_skip result source)
   set(${result} "${found}" PARENT_SCOPE)
 endfunction()
 
-# caftan_add_test(<binary> LABEL unit SOURCES a_test.cpp ... LIBS targets [TIMEOUT seconds] [SOAK source name=size])
+# caftan_add_test(<binary> LABEL unit SOURCES a_test.cpp ... LIBS targets [TIMEOUT seconds] [SOAK source name=size ...])
 # One binary, one CTest entry per file: a process per TEST would load libtorch a thousand times. A test that may skip
-# itself has an entry of its own, which CTest shows as skipped then. SOAK adds the long form of one file (soak_size.hpp).
+# itself has an entry of its own, which CTest shows as skipped then. SOAK adds the long form of a file (soak_size.hpp).
 function(caftan_add_test name)
   cmake_parse_arguments(arg "" "LABEL;TIMEOUT" "SOURCES;LIBS;SOAK" ${ARGN})
   caftan_links_torch(links_torch ${arg_LIBS})
@@ -166,8 +166,10 @@ function(caftan_add_test name)
     add_test(NAME ${arg_LABEL}/${name}/${stem} COMMAND ${name} "--gtest_filter=${filter}" --gtest_brief=1)
     set_tests_properties(${entries} PROPERTIES LABELS "${labels}"
       ENVIRONMENT "${environment}" TIMEOUT ${arg_TIMEOUT})
-    if(source IN_LIST arg_SOAK)
-      list(GET arg_SOAK 1 size)
+    list(FIND arg_SOAK ${source} soak)
+    if(soak GREATER_EQUAL 0)
+      math(EXPR soak "${soak} + 1")
+      list(GET arg_SOAK ${soak} size)
       add_test(NAME soak/${name}/${stem} COMMAND ${name} "--gtest_filter=${filter}")
       set_tests_properties(soak/${name}/${stem} PROPERTIES LABELS soak
         ENVIRONMENT "${environment};${size}" TIMEOUT 3600)

@@ -70,8 +70,10 @@ std::size_t Network::count(wire::FrameKind kind) const {
 }
 
 void Network::cut(const std::string& one, const std::string& other) {
-  channel(one, other).close_write();
-  channel(other, one).close_write();
+  for (TappedChannel* const end : {&channel(one, other), &channel(other, one)}) {
+    end->lose_lent();
+    end->close_write();
+  }
 }
 
 void Network::break_off(const std::string& one, const std::string& other) {

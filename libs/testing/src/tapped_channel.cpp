@@ -60,6 +60,11 @@ Result<std::size_t> TappedChannel::read(const iovec* vectors, int count) {
   return inner_->read(vectors, count);
 }
 
+Result<void> TappedChannel::read_lent(std::uint64_t from, std::span<std::byte> to) {
+  if (lent_is_lost_) return Error(Errc::peer_down, "the connection was cut");
+  return inner_->read_lent(from, to);
+}
+
 Result<std::size_t> TappedChannel::write(const iovec* vectors, int count) {
   if (lost_) return Error(Errc::peer_down, "the connection was cut");
   std::size_t taken = 0;

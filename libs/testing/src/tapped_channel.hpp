@@ -22,6 +22,8 @@ class TappedChannel final : public transport::Channel, public Link, public std::
   /// Loses the bytes on the way to this end and the delayed frames that this end has written; later reads and writes of
   /// this end fail with peer_down.
   void lose();
+  /// The process behind the other end is gone, and what it has lent with it.
+  void lose_lent() { lent_is_lost_ = true; }
 
   void drop(wire::FrameKind kind, std::size_t count) override { drops_[kind] = count; }
   void set_delay(base::Duration delay) override { delay_ = delay; }
@@ -46,7 +48,7 @@ class TappedChannel final : public transport::Channel, public Link, public std::
   const char* kind() const noexcept override { return inner_->kind(); }
   std::string note() const override { return inner_->note(); }
   bool lends() const override { return inner_->lends(); }
-  Result<void> read_lent(std::uint64_t from, std::span<std::byte> to) override { return inner_->read_lent(from, to); }
+  Result<void> read_lent(std::uint64_t from, std::span<std::byte> to) override;
   /// Both ends are in this process, whatever is between them.
   bool may_fall_silent() const noexcept override { return false; }
 
@@ -79,6 +81,7 @@ class TappedChannel final : public transport::Channel, public Link, public std::
   bool holding_ = false;
   bool full_ = false;
   bool lost_ = false;
+  bool lent_is_lost_ = false;
   bool closes_late_ = false;
   bool reads_ = false;  // what was asked for last, and not reported since
   bool writes_ = false;

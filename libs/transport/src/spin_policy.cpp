@@ -82,6 +82,7 @@ void SpinPolicy::end(Waiter waiter, bool won) noexcept {
 }
 
 void SpinPolicy::learn(SpinHabit& habit, base::Duration took) const noexcept {
+  if (!options_.learns) return;  // its limit may be below what a short wait sets
   if (took < options_.longest) {
     habit.limit = std::clamp(2 * took, kRoomForDelay, options_.longest);
   } else {

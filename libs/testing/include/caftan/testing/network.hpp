@@ -94,7 +94,8 @@ class Network {
   /// Returns how many frames of this kind were written on all links.
   std::size_t count(wire::FrameKind kind) const;
 
-  /// Ends a connection; bytes that were written before still arrive.
+  /// Ends a connection; bytes that were written before still arrive. Tensors that were lent and not read are lost: they
+  /// are memory of a process that is gone.
   void cut(const std::string& one, const std::string& other);
   /// Ends a connection; bytes that are under way are lost.
   void break_off(const std::string& one, const std::string& other);
