@@ -1,6 +1,7 @@
 // A checkpoint comes back as it was written; one that does not fit or is not whole is named.
 #include "checkpoints/model_checkpoint.hpp"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/ones.h>
 #include <gmock/gmock.h>
