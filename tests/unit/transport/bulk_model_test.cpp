@@ -1,7 +1,8 @@
-// BU-1 to BU-9 (docs/protocols/bulk.md) and SP-3 (docs/protocols/spin.md) in random histories of two processes: the real
-// sessions, with a kernel that reads memory of one process for the other. Runners, a thread that waits for replies and an
-// idle runner that spins take turns in any order, also while memory is read and while memory is let go of; processes
-// switch to lending late, are closed, aborted and killed, and another process gets the number of one that was killed.
+// BU-1 to BU-9 (docs/protocols/bulk.md) and SP-3 (docs/protocols/spin.md) in random histories of two processes: the
+// real sessions, with a kernel that reads memory of one process for the other. Runners, a thread that waits for replies
+// and an idle runner that spins take turns in any order, also while memory is read and while memory is let go of;
+// processes switch to lending late, are closed, aborted and killed, and another process gets the number of one that was
+// killed.
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -42,7 +43,8 @@ enum class Without {
 
 constexpr pid_t kFirstProcess = 1'000'000'000;  // beyond what a kernel gives
 constexpr std::size_t kLarge = 600 * 1024;      // read in two parts
-constexpr std::array<std::size_t, 8> kSizes = {24, 3000, kLentFrom, kLentFrom, kLentFrom, kLentFrom, kLentFrom + 8, kLarge};
+constexpr std::array<std::size_t, 8> kSizes = {24,        3000,      kLentFrom,     kLentFrom,
+                                               kLentFrom, kLentFrom, kLentFrom + 8, kLarge};
 constexpr std::array<std::size_t, 8> kSizesInChunks = {24, 24, 24, 24, 3000, 3000, 3000, kLentFrom - 1};
 constexpr std::size_t kPlaces = 24;  // for segments in the memory of a process, the first four of them for large ones
 constexpr std::size_t kLargePlaces = 4;
@@ -152,7 +154,10 @@ class World {
 class World::Side final : public FrameHandler {
  public:
   Side(World& world, int self)
-      : world_(world), self_(self), process(world.clock_), lending(header(self), header(1 - self), kFirstProcess + 1 - self, nullptr) {}
+      : world_(world),
+        self_(self),
+        process(world.clock_),
+        lending(header(self), header(1 - self), kFirstProcess + 1 - self, nullptr) {}
 
   std::byte* header(int side) { return world_.headers_[static_cast<std::size_t>(side)].data(); }
   Side& other() { return *world_.sides_[static_cast<std::size_t>(1 - self_)]; }
@@ -178,11 +183,14 @@ class World::Side final : public FrameHandler {
   bool is_fine() const { return !is_killed && !session->ended(); }
   std::uint64_t lent_beyond_the_oldest() const;
   bool keeps(bool only_lent) const {
-    return std::ranges::any_of(places_, [&](const Place& place) { return place.is_kept && (place.is_lent || !only_lent); });
+    return std::ranges::any_of(places_,
+                               [&](const Place& place) { return place.is_kept && (place.is_lent || !only_lent); });
   }
   void before_read_lent(std::span<std::byte>);
 
-  Result<std::shared_ptr<void>> on_manifest(Session&, FrameKind, wire::ByteView) override { return std::shared_ptr<void>(); }
+  Result<std::shared_ptr<void>> on_manifest(Session&, FrameKind, wire::ByteView) override {
+    return std::shared_ptr<void>();
+  }
   Result<void> on_frame(const std::shared_ptr<Session>&, wire::InFrame frame) override;
   void on_end(Session&, const Error& reason) override { end = reason; }
 
@@ -229,6 +237,7 @@ class World::Side final : public FrameHandler {
   std::array<std::uint64_t, 2> last_got_{};  // without and with tensors
   unsigned parts_ = 0;                       // of the peer's memory that were read in this turn
   bool is_read_due_ = false;                 // bytes had come when a part was read
+  bool has_switched_ = false;
   struct Threads {
     Doing waiter = Doing::away;
     bool is_waiter_inside = false;
@@ -284,7 +293,8 @@ void World::Side::make_session(const net::Limits& limits) {
   SessionOptions options;
   options.limits = limits;
   options.liveness = std::nullopt;
-  session = Session::make({process, pool(), *this}, {{WorkerId{1}, Incarnation{2}}, "peer", limits}, 1, channel, options);
+  session =
+      Session::make({process, pool(), *this}, {{WorkerId{1}, Incarnation{2}}, "peer", limits}, 1, channel, options);
   session->set_actors(std::make_unique<NoActors>(process));
 }
 
@@ -339,7 +349,8 @@ void World::Side::send(std::uint32_t drawn, FrameKind kind) {
   frame.header.kind = kind;
   frame.header.call = number;
   Sent message{.number = number, .is_call = kind != FrameKind::response};
-  const std::uint32_t count = kind == FrameKind::cancel || (kind == FrameKind::response && drawn % 4 != 0) ? 0 : 1 + drawn % 3;
+  const std::uint32_t count =
+      kind == FrameKind::cancel || (kind == FrameKind::response && drawn % 4 != 0) ? 0 : 1 + drawn % 3;
   for (std::uint32_t i = 0; i < count; ++i) {
     const bool in_chunks = !channel->lends() && (drawn >> 15 & 15) != 0;
     const std::size_t size = (in_chunks ? kSizesInChunks : kSizes)[drawn >> (4 + 3 * i) & 7];
@@ -370,7 +381,7 @@ void World::Side::send(std::uint32_t drawn, FrameKind kind) {
 
 /// The acceptor reads the dialler's identity and shows its own, then the dialler reads that one.
 void World::Side::switch_to_lending() {
-  if (channel->lending || (self_ == 0 && !other().channel->lending)) return;
+  if ((self_ == 0 && !other().channel->lending) || std::exchange(has_switched_, true)) return;
   if (self_ == 1) (void)lending.probe();
   if (self_ == 1) (void)lending.show();
   if (self_ == 0) (void)lending.probe();

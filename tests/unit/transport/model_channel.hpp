@@ -37,11 +37,11 @@ class ModelChannel final : public Channel, public std::enable_shared_from_this<M
 
   // What the model sets.
   std::weak_ptr<ModelChannel> peer;
-  Lending* lending = nullptr;              ///< set once this side's memory may be shown
-  std::function<void()> on_read;           ///< called before bytes of the stream are read
+  Lending* lending = nullptr;                              ///< set once this side's memory may be shown
+  std::function<void()> on_read;                           ///< called before bytes of the stream are read
   std::function<void(std::span<std::byte>)> on_read_lent;  ///< called before memory of the peer is read
   std::function<void()> after_read_lent;
-  bool says_end = true;    ///< false: it does not say that what it has lent is there no more
+  bool says_end = true;     ///< false: it does not say that what it has lent is there no more
   bool looks_again = true;  ///< false: `arm` does not report what was there before
 
   /// The process is gone: the kernel closes its end.

@@ -1,6 +1,7 @@
 // SP-4, SP-5 and SP-7 to SP-9 (docs/protocols/spin.md) in random histories: threads of one process wait, look, lose
 // their cores and find what they wait for, at any moment of a clock that is moved by hand. What the policy decides is
-// compared with the rules of the page, which are written down here once more, and how many threads spin with its budget.
+// compared with the rules of the page, which are written down here once more, and how many threads spin with its
+// budget.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -62,7 +63,11 @@ struct Setting {
 /// The rules of the page.
 class Page {
  public:
-  Page(Without without, const Setting& setting) : without_(without), learns_(!setting.longest), longest_(setting.longest.value_or(50us)), cores_(setting.cores.machine) {
+  Page(Without without, const Setting& setting)
+      : without_(without),
+        learns_(!setting.longest),
+        longest_(setting.longest.value_or(50us)),
+        cores_(setting.cores.machine) {
     const bool is_limited = setting.cores.granted && *setting.cores.granted < setting.cores.mask;
     if (setting.cores.mask > 1 && !is_limited) budget_ = setting.cores.mask / setting.workers;
   }
@@ -95,7 +100,8 @@ class Page {
     if (!of.spins_until) return false;
     if (now - of.last_turn > 400us && (lost != of.lost || without_ == Without::lost_core)) note_gap(of, now, lost);
     of.last_turn = now;
-    const bool has_to_yield = waiter_of(thread) == Waiter::runner && spinning(Waiter::caller) > 0 && without_ != Without::yielding;
+    const bool has_to_yield =
+        waiter_of(thread) == Waiter::runner && spinning(Waiter::caller) > 0 && without_ != Without::yielding;
     if (is_crowded(of, now) || has_to_yield || now >= *of.spins_until) of.spins_until.reset();
     return of.spins_until.has_value();
   }
@@ -120,7 +126,8 @@ class Page {
   /// Returns whether the tasks are looked at again.
   bool look(std::uint32_t runnable, TimePoint now) {
     looks_with_more_ = runnable > cores_ ? looks_with_more_ + 1 : 0;
-    if (looks_with_more_ >= (without_ == Without::two_looks ? 1U : 2U) && without_ != Without::tasks) crowded_until_ = now + 100ms;
+    if (looks_with_more_ >= (without_ == Without::two_looks ? 1U : 2U) && without_ != Without::tasks)
+      crowded_until_ = now + 100ms;
     is_looking_ = std::exchange(has_spun_, false) || without_ == Without::end_of_looks;
     return is_looking_;
   }
@@ -160,7 +167,8 @@ class Page {
     if (!is_near && without_ != Without::second_gap) return;
     const bool is_first_time = !of.crowded_until || now - *of.crowded_until > 10s;
     const bool begins_anew = (is_first_time && without_ != Without::forgetting) || without_ == Without::doubling;
-    of.crowded_for = begins_anew || of.crowded_for == 0ms ? Duration(100ms) : std::min<Duration>(2 * of.crowded_for, 10s);
+    of.crowded_for =
+        begins_anew || of.crowded_for == 0ms ? Duration(100ms) : std::min<Duration>(2 * of.crowded_for, 10s);
     of.crowded_until = now + of.crowded_for;
   }
 
@@ -183,7 +191,8 @@ struct History {
 
 Setting setting_of(std::uint32_t world) {
   constexpr std::array<unsigned, 8> kMasks = {2, 2, 2, 4, 4, 4, 8, 1};
-  constexpr std::array<std::optional<Duration>, 4> kLongest = {std::nullopt, std::nullopt, Duration(5us), Duration(1ms)};
+  constexpr std::array<std::optional<Duration>, 4> kLongest = {std::nullopt, std::nullopt, Duration(5us),
+                                                               Duration(1ms)};
   Setting setting;
   setting.cores.mask = kMasks[world & 7];
   setting.cores.machine = setting.cores.mask + (world >> 3 & 1);
@@ -209,7 +218,8 @@ class World {
       if (!bad.empty()) return bad;
       if (!keeps_budget()) return "SP-5: more threads spin than may";
     }
-    if (policy_.counts().spins != page_.spins || policy_.counts().won != page_.won) return "spins are counted differently";
+    if (policy_.counts().spins != page_.spins || policy_.counts().won != page_.won)
+      return "spins are counted differently";
     return {};
   }
 
@@ -247,7 +257,9 @@ class World {
         return begin(thread, wait, now);
       default:
         if (!wait) return {};
-        return wait->go_on() == page_.go_on(thread, now, lost_[thread]) ? "" : "SP-7, SP-8: a spin ends when it has not to, or goes on";
+        return wait->go_on() == page_.go_on(thread, now, lost_[thread])
+                   ? ""
+                   : "SP-7, SP-8: a spin ends when it has not to, or goes on";
     }
   }
   std::string begin(std::size_t thread, std::optional<SpinWait>& wait, TimePoint now) {
@@ -261,10 +273,11 @@ class World {
   std::string look(std::uint32_t drawn, TimePoint now) {
     if (!page_.is_looking()) return policy_.wants_look() == page_.wants_look() ? "" : "SP-9: who looks at the tasks";
     const std::uint32_t runnable = setting_.cores.machine + drawn % 3;
-    return policy_.look(runnable, now) == page_.look(runnable, now) ? "" : "SP-9: whether the tasks are looked at again";
+    return policy_.look(runnable, now) == page_.look(runnable, now) ? ""
+                                                                    : "SP-9: whether the tasks are looked at again";
   }
   std::string advance(std::uint32_t drawn) {
-    static constexpr std::array<Duration, 16> kTimes = {1us,  3us,   10us,  20us, 24us, 25us, 49us,  50us,
+    static constexpr std::array<Duration, 16> kTimes = {1us,  3us,   10us,  20us, 24us, 25us,  49us,  50us,
                                                         51us, 400us, 401us, 2ms,  99ms, 100ms, 101ms, 10s};
     clock_.advance(kTimes[drawn % kTimes.size()]);
     return {};
@@ -294,8 +307,14 @@ History draw(std::uint64_t seed) {
   history.world = below(random, 1U << 11);
   const std::uint32_t threads = 1 + below(random, kThreads);
   const std::uint32_t first = below(random, kThreads);
-  const bool is_quick = below(random, 2) == 0;  // its times are short, but for a few
+  const bool is_quick = below(random, 2) == 0;   // its times are short, but for a few
+  const bool is_sleepy = below(random, 8) == 0;  // one thread whose waits are long, but for a few
   while (history.steps.size() < 400) {
+    if (is_sleepy && below(random, 64) != 0) {
+      history.steps.push_back(9 | first << 4);
+      history.steps.push_back(11 << 8);  // 2 ms
+      continue;
+    }
     const std::uint32_t thread = (first + below(random, threads)) % kThreads;
     for (std::uint32_t left = 1 + below(random, 20); left > 0; --left) {
       const std::uint32_t drawn = below(random, is_quick && below(random, 16) != 0 ? 12 : 16);
@@ -313,7 +332,8 @@ std::string search(Without without, std::uint64_t histories) {
     if (outcome(without, draw(seed)).empty()) continue;
     const History shortest = test::without_needless_steps<History>(
         draw(seed), [&](const History& history) { return !outcome(without, history).empty(); });
-    return "seed " + std::to_string(seed) + ", " + std::to_string(shortest.steps.size()) + " steps: " + outcome(without, shortest);
+    return "seed " + std::to_string(seed) + ", " + std::to_string(shortest.steps.size()) +
+           " steps: " + outcome(without, shortest);
   }
   return {};
 }
@@ -326,21 +346,17 @@ class SpinModelWithout : public ::testing::TestWithParam<std::pair<const char*, 
 
 TEST_P(SpinModelWithout, IsFound) { EXPECT_NE(search(GetParam().second, 50'000), ""); }
 
-INSTANTIATE_TEST_SUITE_P(Rules, SpinModelWithout,
-                         ::testing::Values(std::pair("SP4_LongWaitsHalve", Without::halving),
-                                           std::pair("SP4_Each64thWaitSpins", Without::trials),
-                                           std::pair("SP5_TheBudgetOfCallers", Without::budget),
-                                           std::pair("SP5_OneRunner", Without::one_runner),
-                                           std::pair("SP7_ARunnerYields", Without::yielding),
-                                           std::pair("SP8_AnInterruptIsNoGap", Without::lost_core),
-                                           std::pair("SP8_OneGapIsNotEnough", Without::second_gap),
-                                           std::pair("SP8_GapsNearEachOther", Without::near_gaps),
-                                           std::pair("SP8_TwiceAsLong", Without::doubling),
-                                           std::pair("SP8_AfterTenSecondsAnew", Without::forgetting),
-                                           std::pair("SP8_MoreTasksThanCores", Without::tasks),
-                                           std::pair("SP8_OneLookIsNotEnough", Without::two_looks),
-                                           std::pair("SP9_LooksEnd", Without::end_of_looks)),
-                         [](const auto& info) { return std::string(info.param.first); });
+INSTANTIATE_TEST_SUITE_P(
+    Rules, SpinModelWithout,
+    ::testing::Values(
+        std::pair("SP4_LongWaitsHalve", Without::halving), std::pair("SP4_Each64thWaitSpins", Without::trials),
+        std::pair("SP5_TheBudgetOfCallers", Without::budget), std::pair("SP5_OneRunner", Without::one_runner),
+        std::pair("SP7_ARunnerYields", Without::yielding), std::pair("SP8_AnInterruptIsNoGap", Without::lost_core),
+        std::pair("SP8_OneGapIsNotEnough", Without::second_gap), std::pair("SP8_GapsNearEachOther", Without::near_gaps),
+        std::pair("SP8_TwiceAsLong", Without::doubling), std::pair("SP8_AfterTenSecondsAnew", Without::forgetting),
+        std::pair("SP8_MoreTasksThanCores", Without::tasks), std::pair("SP8_OneLookIsNotEnough", Without::two_looks),
+        std::pair("SP9_LooksEnd", Without::end_of_looks)),
+    [](const auto& info) { return std::string(info.param.first); });
 
 }  // namespace
 }  // namespace caftan::transport::spin_model_test
