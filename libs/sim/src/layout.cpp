@@ -66,6 +66,9 @@ Result<void> Layout::place(std::uint32_t partitions) {
     bounds_.push_back(id);
   }
   bounds_.push_back(size_);
+  if (partitions > groups())
+    warn("there are " + std::to_string(partitions) + " partitions, but only " + std::to_string(groups()) +
+         " groups: some partitions have nothing to do");
   return {};
 }
 

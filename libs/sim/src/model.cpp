@@ -47,6 +47,10 @@ void Builder::group() {
 
 void Builder::fail(Error error) { layout_.fail(std::move(error)); }
 
+void Builder::warn(std::string text) {
+  if (!table_) layout_.warn(std::move(text));
+}
+
 Builder::Slots Builder::reserve(const LpClass& type, std::uint64_t count) {
   if (!table_) {
     const std::uint64_t first = layout_.add(type, count);

@@ -11,6 +11,8 @@ namespace {
 /// The stream of uniform_for: no name of a stream has this hash by accident.
 constexpr std::uint64_t kOfNumbers = base::fnv1a("caftan::sim::uniform_for");
 
+__extension__ using Wide = unsigned __int128;
+
 constexpr std::uint64_t joined_words(std::uint32_t low, std::uint32_t high) { return std::uint64_t{high} << 32 | low; }
 
 }  // namespace
@@ -32,7 +34,7 @@ std::uint64_t Random::below(std::uint64_t n) noexcept {
   // Lemire's multiplication: the upper half of the product, and another draw for the few that would come too often.
   const std::uint64_t too_often = (0 - n) % n;
   while (true) {
-    const auto product = static_cast<unsigned __int128>(bits()) * n;
+    const auto product = static_cast<Wide>(bits()) * n;
     if (static_cast<std::uint64_t>(product) >= too_often) return static_cast<std::uint64_t>(product >> 64);
   }
 }

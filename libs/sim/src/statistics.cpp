@@ -136,7 +136,7 @@ std::string scalars_csv(std::span<const MergedStatistic> merged) {
       text += quoted(one.name) + "," + quoted(one.unit) + "," + measure + "," + value + "\n";
     };
     row("processes", std::to_string(one.processes));
-    std::visit(base::overloaded{[&](const Tally& tally) {
+    std::visit(base::Overloaded{[&](const Tally& tally) {
                                   row("count", std::to_string(tally.count()));
                                   row("mean", format_number(tally.mean()));
                                   row("deviation", format_number(tally.deviation()));

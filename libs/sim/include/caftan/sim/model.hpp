@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <new>
 #include <span>
+#include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -151,6 +152,8 @@ class Builder {
   }
   /// Reports that the model cannot be built: the first error of a model is that of the run.
   void fail(Error error);
+  /// Notes what is no error but probably a mistake; the run reports it.
+  void warn(std::string text);
 
  private:
   struct Slots {

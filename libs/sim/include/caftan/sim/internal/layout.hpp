@@ -35,6 +35,7 @@ class Layout {
   /// Returns the first id.
   std::uint64_t add(const LpClass& type, std::uint64_t count);
   void fail(Error error);
+  void warn(std::string text) { warnings_.push_back(std::move(text)); }
 
   /// Distributes the groups: consecutive ones to each partition, processes as evenly as groups allow.
   /// Errors: the first one of the model; bad_arguments (no process, too many).
@@ -68,6 +69,8 @@ class Layout {
   std::uint64_t first_of(std::uint32_t partition) const noexcept { return bounds_[partition]; }
   /// Returns a hash of classes, event types, ranges, groups and lookahead: two models that differ in them have another one.
   std::uint64_t digest() const noexcept;
+  /// Returns what the model or its placement has that is probably a mistake.
+  const std::vector<std::string>& warnings() const noexcept { return warnings_; }
   const std::optional<Error>& failure() const noexcept { return failure_; }
   /// Returns "LP 7 (Queue)".
   std::string name_of(std::uint64_t id) const;
@@ -85,6 +88,7 @@ class Layout {
   std::vector<std::uint32_t> group_of_;  // by id; empty: each process is its own group
   std::vector<std::uint64_t> bounds_;    // first id of each partition, and size_
   std::optional<Error> failure_;
+  std::vector<std::string> warnings_;
 };
 
 }  // namespace caftan::sim
