@@ -9,7 +9,10 @@ namespace caftan::sim {
 Cosim::Cosim(Builder& builder, const CosimConfig& config) : builder_(builder), plan_(std::make_shared<CosimPlan>(config)) {}
 
 Cosim::~Cosim() {
-  if (const Result<void> connected = plan_->connect(); !connected) return builder_.fail(connected.error());
+  if (const Result<void> connected = plan_->connect(); !connected) {
+    builder_.fail(connected.error());
+    return;
+  }
   for (const std::string& warning : plan_->warnings()) builder_.warn(warning);
   builder_.lookahead(plan_->delay());
 }
