@@ -1,12 +1,15 @@
-# The installed package: find_package(caftan) gives caftan::caftan and every library by its own name.
+# The installed package: find_package(caftan) gives caftan::caftan and every library by its own name; with COMPONENTS sim only
+# caftan::sim and what is below it, without libtorch. `cmake --install BUILD --component sim` installs that alone.
 include(CMakePackageConfigHelpers)
 set(caftan_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/caftan)
 install(EXPORT caftanTargets NAMESPACE caftan:: DESTINATION ${caftan_package_dir})
+install(EXPORT caftanSimTargets NAMESPACE caftan:: DESTINATION ${caftan_package_dir} COMPONENT sim)
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/caftanConfig.cmake.in ${PROJECT_BINARY_DIR}/caftanConfig.cmake
   INSTALL_DESTINATION ${caftan_package_dir} PATH_VARS CMAKE_INSTALL_DATADIR NO_SET_AND_CHECK_MACRO)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/caftanConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/caftanConfig.cmake ${PROJECT_BINARY_DIR}/caftanConfigVersion.cmake
-  ${CMAKE_CURRENT_LIST_DIR}/FindCAF.cmake ${CMAKE_CURRENT_LIST_DIR}/FindLibtorch.cmake
+  DESTINATION ${caftan_package_dir} COMPONENT sim)
+install(FILES ${CMAKE_CURRENT_LIST_DIR}/FindCAF.cmake ${CMAKE_CURRENT_LIST_DIR}/FindLibtorch.cmake
   DESTINATION ${caftan_package_dir})
 if(TARGET caftan)
   install(TARGETS caftan RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})

@@ -1,6 +1,9 @@
 # The helpers every folder of this project uses: one library, one test binary, common compile options.
 include(GNUInstallDirs)
 
+# The libraries of `find_package(caftan COMPONENTS sim)`: sim and what is below it.
+set(CAFTAN_SIM_COMPONENT base wire sim)
+
 add_library(caftan_options INTERFACE)
 target_compile_features(caftan_options INTERFACE cxx_std_20)
 target_compile_options(caftan_options INTERFACE -Wall -Wextra -Wpedantic
@@ -44,8 +47,16 @@ function(caftan_add_library name)
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name} OUTPUT_NAME caftan_${name}
     VERIFY_INTERFACE_HEADER_SETS ON)  # each public header compiles alone: target all_verify_interface_header_sets
   if(CAFTAN_INSTALL)
-    install(TARGETS ${target} EXPORT caftanTargets FILE_SET HEADERS
-            ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+    # What a sequential simulation needs is a component, which a program finds without libtorch and CAF.
+    if(name IN_LIST CAFTAN_SIM_COMPONENT)
+      set(export caftanSimTargets)
+      set(component COMPONENT sim)
+    else()
+      set(export caftanTargets)
+      set(component "")
+    endif()
+    install(TARGETS ${target} EXPORT ${export} FILE_SET HEADERS ${component}
+            ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} ${component} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ${component})
   endif()
 endfunction()
 

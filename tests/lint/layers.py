@@ -29,6 +29,7 @@ USES = {
     "results": {"base", "app", "svg"},
     "rl": {"base"},
     "run": {"base", "wire"},
+    "sim": {"base", "wire"},
     "actors": {"base", "wire", "net", "transport", "remote", "tensor", "rpc", "collectives", "autograd", "optim", "nn", "app", "results", "run"},
     "testing": {"base", "wire", "transport", "rpc", "actors"},
     "apps": {"base", "wire", "tensor", "rpc", "autograd", "collectives", "optim", "app", "svg", "rl", "nn", "actors"},
@@ -41,7 +42,7 @@ ROOMS = {
     "role": {"worker"},
     "launch": {"role", "worker"},
 }
-NO_TORCH = {"base", "wire", "net", "transport", "remote", "run", "svg", "results"}
+NO_TORCH = {"base", "wire", "net", "transport", "remote", "run", "sim", "svg", "results"}
 # The only places that know CAF.
 CAF = {"remote", "actors", "cmake"}  # cmake: the precompiled header
 # Where an exception of a library or of user code becomes an Error. One file per border; say why when you add one.
@@ -59,6 +60,7 @@ CATCH = {
     "libs/autograd/src/engine.cpp": "the run of nodes and hooks",
     "libs/rpc/include/caftan/rpc/user_code.hpp": "the call of a user function",
     "libs/rpc/src/user_code.cpp": "what it threw becomes an Error",
+    "libs/sim/src/model_code.cpp": "handlers, serialize and build of a model",
     "actors/src/launch/command_line.cpp": "CLI11",
 }
 # Headers that cost seconds for each file that includes them: how many files may, and where.

@@ -18,7 +18,7 @@ LIST = "tests/mutants/mutants.toml"
 FEWEST = 160
 # Each of these folders must have some mutants.
 PARTS = ("libs/app", "libs/autograd", "libs/base", "libs/net", "libs/nn", "libs/optim", "libs/rl", "libs/rpc", "libs/run",
-         "libs/tensor", "libs/remote", "libs/results", "libs/svg", "libs/transport", "libs/wire", "actors", "apps/batch_parameter_server",
+         "libs/sim", "libs/tensor", "libs/remote", "libs/results", "libs/svg", "libs/transport", "libs/wire", "actors", "apps/batch_parameter_server",
          "apps/cartpole", "apps/fingerprint", "apps/image_data", "apps/image_training", "apps/models", "apps/rnn_lm")
 KEYS = {"name", "file", "text", "with", "tests", "survives"}
 

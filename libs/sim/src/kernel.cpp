@@ -1,0 +1,497 @@
+#include "caftan/sim/internal/kernel.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "caftan/base/fnv1a.hpp"
+#include "model_code.hpp"
+
+namespace caftan::sim {
+namespace {
+
+constexpr int kPriorityZero = 128;
+constexpr std::size_t kHashedBytes = 64;
+
+/// Adds a word to a rolling hash.
+constexpr std::uint64_t mixed_in(std::uint64_t hash, std::uint64_t word) noexcept {
+  hash = (hash ^ word) * 0x9e3779b97f4a7c15ULL;
+  return hash ^ (hash >> 32);
+}
+
+std::uint64_t mixed_in(std::uint64_t hash, wire::ByteView bytes) noexcept {
+  hash = mixed_in(hash, bytes.size());
+  while (!bytes.empty()) {
+    std::uint64_t word = 0;
+    const std::size_t size = std::min(bytes.size(), sizeof word);
+    std::memcpy(&word, bytes.data(), size);
+    hash = mixed_in(hash, word);
+    bytes = bytes.subspan(size);
+  }
+  return hash;
+}
+
+/// An event of a checkpoint.
+struct SavedEvent {
+  std::int64_t time = 0;
+  std::uint64_t sequence = 0;
+  std::uint32_t source = 0;
+  std::uint32_t to = 0;
+  std::uint8_t priority = 0;
+  std::uint8_t type = 0;
+  std::vector<std::byte> payload{};
+
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& time& sequence& source& to& priority& type& payload;
+  }
+};
+
+/// How many numbers a process has drawn from a stream with a name.
+struct SavedStream {
+  std::uint32_t lp = 0;
+  std::uint64_t name = 0;
+  std::uint64_t draws = 0;
+  bool operator<(const SavedStream& other) const { return std::pair(lp, name) < std::pair(other.lp, other.name); }
+
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& lp& name& draws;
+  }
+};
+
+constexpr char kKind[] = "caftan.sim.partition";
+
+}  // namespace
+
+/// What a file of a checkpoint says of itself.
+struct Kernel::Head {
+  std::uint64_t digest = 0;
+  std::uint64_t seed = 0;
+  std::uint64_t first = 0;  // id
+  std::uint64_t count = 0;  // of processes
+  Time bound{};
+  Time finish = kNever;
+  Time least_delay = kNever;
+  EventCounters counters{};
+
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    archive& digest& seed& first& count& bound& finish& least_delay& counters;
+  }
+};
+
+Kernel::Kernel(std::unique_ptr<const Layout> layout, std::unique_ptr<LpTable> table, std::uint32_t partition,
+               KernelOptions options)
+    : options_(std::move(options)),
+      layout_(std::move(layout)),
+      table_(std::move(table)),
+      partition_(partition),
+      recorder_(options_.records),
+      context_(*this) {}
+
+Result<void> Kernel::guarded(const std::function<void()>& run) {
+  if (failure_) return *failure_;
+  const auto where = [this] {
+    std::string text = layout_->name_of(context_.id_.value);
+    if (current_.time < 0) return text + ", start";
+    return text + ", " + std::string(layout_->event_types()[current_.type].name) + " at " +
+           to_string(Time{current_.time});
+  };
+  const std::optional<Error> thrown = run_model_code(run, where);
+  // What LpContext refuses counts also where a handler caught the exception.
+  if (thrown && !failure_) failure_ = thrown;
+  if (failure_) return *failure_;
+  return {};
+}
+
+void Kernel::enter(std::uint32_t id, Time now) noexcept {
+  context_.id_ = LpId(id);
+  context_.now_ = now;
+  context_.random_ = Random(options_.seed, id, 0, table_->at(id).draws);
+}
+
+Result<void> Kernel::start() {
+  return guarded([this] {
+    for (std::size_t i = 0; i < table_->size() && !failure_; ++i) {
+      const auto id = static_cast<std::uint32_t>(table_->first() + i);
+      enter(id, Time{});
+      const LpEntry& entry = table_->at(id);
+      table_->class_of(entry).start(entry.object, context_);
+    }
+  });
+}
+
+Result<void> Kernel::run_until(Time bound) {
+  bound_ = std::max(bound_, bound);
+  return guarded([this] { run(); });
+}
+
+void Kernel::run() {
+  while (!queue_.empty()) {
+    const Event event = queue_.top();
+    // `finish` of a handler may lower the end while this runs.
+    if (event.time >= std::min(bound_, finish_).ticks) return;
+    queue_.pop();
+    if (!cancelled_.empty() && cancelled_.erase({event.source, event.sequence}) > 0) {
+      payloads_.release(event);
+      continue;
+    }
+    if (const Event* const soon = queue_.ahead(6)) __builtin_prefetch(&table_->at(soon->to));
+    if (const Event* const sooner = queue_.ahead(3)) __builtin_prefetch(table_->at(sooner->to).object);
+    handle(event);
+    if (failure_) return;
+  }
+}
+
+void Kernel::handle(const Event& event) {
+  if (event.time != current_.time) {
+    at_one_time_ = 0;
+    if (!of_groups_.empty()) of_groups_.clear();
+  }
+  current_ = event;
+  if (++at_one_time_ > options_.same_time) count_at_one_time(event);
+  LpEntry& entry = table_->at(event.to);
+  const wire::ByteView payload = PayloadStore::view(event);
+  std::uint64_t hash = mixed_in(entry.hash, static_cast<std::uint64_t>(event.time));
+  hash = mixed_in(hash, event.sequence << 8 | event.priority);
+  hash = mixed_in(hash, layout_->event_types()[event.type].hash + event.source);
+  if (!payload.empty()) {
+    hash = mixed_in(hash, payload.size());
+    hash = mixed_in(hash, payload.first(std::min(payload.size(), kHashedBytes)));
+  }
+  entry.hash = hash;
+  enter(event.to, Time{event.time});
+  table_->handler(entry.type, event.type)(entry.object, payload, context_);
+  payloads_.release(event);
+  ++counters_.handled;
+}
+
+/// Counts by group, once so many events were handled at one time that a group may be in an endless loop (SM-17).
+void Kernel::count_at_one_time(const Event& event) {
+  if (++of_groups_[layout_->group_of(event.to)] <= options_.same_time) return;
+  context_.id_ = LpId(event.to);
+  fail(Errc::limit_exceeded,
+       layout_->name_of(event.to) + " gets " + std::string(layout_->event_types()[event.type].name) + " at " +
+           to_string(Time{event.time}) + ": its group has handled more than " + std::to_string(options_.same_time) +
+           " events at this time; a handler probably schedules without delay for ever");
+}
+
+void Kernel::fail(Errc code, std::string text) {
+  if (!failure_) failure_ = Error(code, std::move(text));
+  throw RpcException(*failure_);
+}
+
+std::string Kernel::sending(const LpContext::EventType& type, LpId to) const {
+  return layout_->name_of(context_.id_.value) + " schedules " + std::string(type.name) + " for " +
+         layout_->name_of(to.value) + " at " + to_string(context_.now_);
+}
+
+EventHandle Kernel::send(Time delay, const LpContext::EventType& type, LpId to, ScheduleOptions options,
+                         wire::ByteView payload) {
+  const LpId from = context_.id_;
+  if (delay.ticks < 0)
+    fail(Errc::bad_arguments, sending(type, to) + ": the delay of " + to_string(delay) + " is negative");
+  if (to.value >= layout_->size())
+    fail(Errc::bad_arguments,
+         sending(type, to) + ": there is no such LP; the model has " + std::to_string(layout_->size()));
+  const bool is_here = table_->has(to.value);
+  const std::optional<std::uint8_t> position = layout_->position_of(type.hash);
+  const std::uint32_t class_there = is_here ? table_->at(to.value).type : layout_->type_of(to.value);
+  if (!position || !table_->handler(class_there, *position))
+    fail(Errc::bad_arguments, sending(type, to) + ": its class does not handle this event; add it to its Events");
+  if (to != from && layout_->group_of(from.value) != layout_->group_of(to.value)) {
+    const Time least = layout_->lookahead();
+    if (least == kNever)
+      fail(Errc::lookahead_violation,
+           sending(type, to) + ", which is in another group, with a delay of " + to_string(delay) +
+               ", but the model has no lookahead: call b.lookahead(...) in its build, or put both into one group");
+    if (delay < least)
+      fail(Errc::lookahead_violation, sending(type, to) + ", which is in another group, with a delay of " +
+                                          to_string(delay) + ", below the model's lookahead of " + to_string(least));
+    least_delay_ = std::min(least_delay_, delay);
+  }
+  const int priority = options.priority + kPriorityZero;
+  if (priority < 0 || priority > 255)
+    fail(Errc::bad_arguments,
+         sending(type, to) + ": the priority " + std::to_string(options.priority) + " is not in -128 to 127");
+  const Time at = later(context_.now_, delay);
+  if (at == kNever)
+    fail(Errc::bad_arguments, sending(type, to) + ": the delay of " + to_string(delay) + " leads beyond 2^63 ticks");
+  if (payload.size() > options_.largest_event)
+    fail(Errc::limit_exceeded,
+         sending(type, to) + ": the event has " + std::to_string(payload.size()) +
+             " bytes, more than limits.message allows: " + std::to_string(options_.largest_event));
+  LpEntry& entry = table_->at(from.value);
+  if (entry.sequence == Event::kSequences)
+    fail(Errc::limit_exceeded, sending(type, to) + ": the LP has scheduled 2^40 events, the most that there can be");
+  Event event{.time = at.ticks, .source = from.value, .to = to.value};
+  event.sequence = entry.sequence++;
+  event.priority = static_cast<std::uint8_t>(priority);
+  event.type = *position;
+  ++counters_.sent;
+  if (is_here) {
+    if (pending() >= options_.events)
+      fail(Errc::limit_exceeded, sending(type, to) + ": more than " + std::to_string(options_.events) +
+                                     " events are pending in this partition; raise `events` if the model needs that");
+    push(event, payload);
+  } else {
+    sink_->on_event(layout_->partition_of(to.value), event, payload);
+  }
+  return {at, event.sequence, from, to, static_cast<std::uint8_t>(priority)};
+}
+
+void Kernel::push(Event event, wire::ByteView payload) {
+  payloads_.put(event, payload);
+  queue_.push(event);
+}
+
+Result<void> Kernel::insert(const Event& event, wire::ByteView payload) {
+  if (failure_) return *failure_;
+  const auto refused = [&](const std::string& what) {
+    failure_ = Error(Errc::malformed_payload, "an event of LP " + std::to_string(event.source) + " for LP " +
+                                                  std::to_string(event.to) + " at " + to_string(Time{event.time}) +
+                                                  " " + what);
+    return *failure_;
+  };
+  if (!table_->has(event.to)) return refused("is for a process that is not in this partition");
+  if (event.source >= layout_->size() || table_->has(event.source))
+    return refused("does not come from another partition");
+  if (event.type >= layout_->event_types().size() || !table_->handler(table_->at(event.to).type, event.type))
+    return refused("is of a type that the process does not handle");
+  if (event.time < bound_.ticks)
+    return refused("arrived after all before " + to_string(bound_) +
+                   " was handled: this is an error of Caftan's own (SM-2)");
+  if (pending() >= options_.events) {
+    const Error full = refused("is one more than the " + std::to_string(options_.events) +
+                               " that may be pending in this partition; raise `events` if the model needs that");
+    failure_ = full.with_code(Errc::limit_exceeded);
+    return *failure_;
+  }
+  push(event, payload);
+  return {};
+}
+
+Time Kernel::next() {
+  while (!queue_.empty()) {
+    const Event event = queue_.top();
+    if (cancelled_.empty() || cancelled_.erase({event.source, event.sequence}) == 0) return Time{event.time};
+    queue_.pop();
+    payloads_.release(event);
+  }
+  return kNever;
+}
+
+void Kernel::end_at(Time finish) noexcept { finish_ = std::min(finish_, finish); }
+
+bool Kernel::is_pending(const EventHandle& event) const {
+  if (event.time != context_.now_) return event.time > context_.now_;
+  // At the present time later events may come before earlier ones of larger keys, so only the queue knows.
+  const std::vector<Event> all = queue_.all();
+  return std::any_of(all.begin(), all.end(), [&](const Event& other) {
+    return other.source == event.source.value && other.sequence == event.sequence;
+  });
+}
+
+bool Kernel::cancel(const EventHandle& event) {
+  if (event.source != context_.id_ || event.to != context_.id_)
+    fail(Errc::bad_arguments, layout_->name_of(context_.id_.value) + " cancels an event of LP " +
+                                  std::to_string(event.source.value) + " for LP " + std::to_string(event.to.value) +
+                                  ": a process can only take back what it has scheduled for itself");
+  if (event.sequence >= table_->at(context_.id_.value).sequence || !is_pending(event)) return false;
+  if (!cancelled_.insert({event.source.value, event.sequence}).second) return false;
+  ++counters_.cancelled;
+  return true;
+}
+
+std::uint64_t& Kernel::draws_of(std::string_view stream) { return draws_[{context_.id_.value, base::fnv1a(stream)}]; }
+
+void Kernel::ask_to_finish() {
+  const bool has_lookahead = layout_->lookahead() != kNever;
+  if (!has_lookahead && layout_->groups() > 1)
+    fail(Errc::bad_arguments,
+         layout_->name_of(context_.id_.value) + " calls finish at " + to_string(context_.now_) +
+             ", but the model has several groups and no lookahead, so others may be beyond: call b.lookahead(...)");
+  end_at(has_lookahead ? later(context_.now_, layout_->lookahead()) : context_.now_);
+}
+
+void Kernel::reset_statistics(Time now) {
+  auto visitor = StatisticsVisitor::resetting(now);
+  for (std::size_t i = 0; i < table_->size(); ++i) {
+    const LpEntry& entry = table_->at(static_cast<std::uint32_t>(table_->first() + i));
+    if (const auto visit = table_->class_of(entry).statistics) visit(entry.object, visitor);
+  }
+}
+
+std::vector<LpStatistic> Kernel::statistics(Time now) {
+  std::vector<LpStatistic> all;
+  auto visitor = StatisticsVisitor::gathering(now, all);
+  for (std::size_t i = 0; i < table_->size(); ++i) {
+    const auto id = static_cast<std::uint32_t>(table_->first() + i);
+    const LpEntry& entry = table_->at(id);
+    visitor.of(LpId(id));
+    if (const auto visit = table_->class_of(entry).statistics) visit(entry.object, visitor);
+  }
+  return all;
+}
+
+Result<wire::CheckpointFile> Kernel::save() const {
+  if (failure_) return *failure_;
+  wire::Bytes processes;
+  wire::Bytes state;
+  std::size_t at = 0;
+  const auto where = [&] { return layout_->name_of(table_->first() + at) + ", serialize"; };
+  const std::optional<Error> thrown = run_model_code(
+      [&] {
+        wire::OutArchive archive(processes);
+        for (; at < table_->size(); ++at) {
+          const LpEntry& entry = table_->at(static_cast<std::uint32_t>(table_->first() + at));
+          state.clear();
+          wire::OutArchive own(state);
+          table_->class_of(entry).save(entry.object, own);
+          archive << entry.sequence << entry.draws << entry.hash;
+          archive.save_count(state.size());
+          archive.save_binary(state.data(), state.size());
+        }
+      },
+      where);
+  if (thrown) return *thrown;
+  std::vector<SavedEvent> events;
+  for (const Event& event : queue_.all()) {
+    if (cancelled_.contains({event.source, event.sequence})) continue;
+    const wire::ByteView payload = PayloadStore::view(event);
+    events.push_back({event.time,
+                      event.sequence,
+                      event.source,
+                      event.to,
+                      static_cast<std::uint8_t>(event.priority),
+                      static_cast<std::uint8_t>(event.type),
+                      {payload.begin(), payload.end()}});
+  }
+  std::vector<SavedStream> streams;
+  for (const auto& [key, draws] : draws_) streams.push_back({key.first, key.second, draws});
+  std::sort(streams.begin(), streams.end());
+  const Head head{layout_->digest(), options_.seed, table_->first(), table_->size(), bound_,
+                  finish_,           least_delay_,  counters_};
+  wire::CheckpointFile file{.kind = kKind};
+  const auto add = [&file](const char* name, Result<wire::Bytes> bytes) -> Result<void> {
+    if (!bytes) return bytes.error();
+    file.records.push_back({name, *std::move(bytes)});
+    return {};
+  };
+  file.records.push_back({"processes", std::move(processes)});
+  if (auto done = add("head", wire::encode(head)); !done) return done.error();
+  if (auto done = add("events", wire::encode(events)); !done) return done.error();
+  if (auto done = add("streams", wire::encode(streams)); !done) return done.error();
+  if (auto done = add("last", wire::encode(recorder_.last())); !done) return done.error();
+  return file;
+}
+
+void Kernel::load_processes(const Head& head, wire::ByteView bytes) {
+  wire::InArchive archive(bytes);
+  for (std::uint64_t id = head.first; id < head.first + head.count; ++id) {
+    LpEntry read;
+    archive >> read.sequence >> read.draws >> read.hash;
+    const wire::ByteView state = archive.take(archive.load_count());
+    const auto number = static_cast<std::uint32_t>(id);
+    if (!table_->has(number)) continue;
+    LpEntry& entry = table_->at(number);
+    context_.id_ = LpId(id);
+    wire::InArchive own(state);
+    table_->class_of(entry).load(entry.object, own);
+    if (own.remaining() > 0) throw wire::DecodeError("the state has bytes left");
+    entry.sequence = read.sequence;
+    entry.draws = read.draws;
+    entry.hash = read.hash;
+    ++loaded_;
+  }
+  if (archive.remaining() > 0) throw wire::DecodeError("there are bytes behind the last process");
+}
+
+Result<void> Kernel::load(const wire::CheckpointFile& file) {
+  Head head;
+  std::vector<SavedEvent> events;
+  std::vector<SavedStream> streams;
+  std::vector<Recorder::Last> last;
+  const auto read = [&file](const char* name, auto& into) -> Result<void> {
+    const Result<wire::ByteView> bytes = file.find(name);
+    if (!bytes) return bytes.error();
+    return wire::decode_into(*bytes, into);
+  };
+  if (auto done = read("head", head); !done) return done;
+  if (head.digest != layout_->digest())
+    return Error(Errc::invalid_config,
+                 "the checkpoint is of another model: its processes, events, groups or lookahead differ");
+  if (head.seed != options_.seed)
+    return Error(Errc::invalid_config, "the checkpoint is of a run with another seed: " + std::to_string(head.seed) +
+                                           ", not " + std::to_string(options_.seed));
+  if (head.first > layout_->size() || head.count > layout_->size() - head.first)
+    return Error(Errc::malformed_payload, "the checkpoint has processes that the model does not have");
+  if (auto done = read("events", events); !done) return done;
+  if (auto done = read("streams", streams); !done) return done;
+  if (auto done = read("last", last); !done) return done;
+  const Result<wire::ByteView> processes = file.find("processes");
+  if (!processes) return processes.error();
+  const auto where = [this] { return layout_->name_of(context_.id_.value) + ", its state in the checkpoint"; };
+  if (const std::optional<Error> thrown = run_model_code([&] { load_processes(head, *processes); }, where))
+    return *thrown;
+  for (const SavedEvent& saved : events) {
+    if (!table_->has(saved.to)) continue;
+    Event event{.time = saved.time, .source = saved.source, .to = saved.to};
+    event.sequence = saved.sequence;
+    event.priority = saved.priority;
+    event.type = saved.type;
+    const bool is_known =
+        saved.type < layout_->event_types().size() && table_->handler(table_->at(saved.to).type, saved.type);
+    if (!is_known || saved.time < head.bound.ticks || saved.time == kNever.ticks ||
+        saved.sequence >= Event::kSequences || saved.source >= layout_->size())
+      return Error(Errc::malformed_payload, "the checkpoint has an event that cannot be: of LP " +
+                                                std::to_string(saved.source) + " for LP " + std::to_string(saved.to));
+    push(event, saved.payload);
+  }
+  for (const SavedStream& stream : streams) {
+    if (table_->has(stream.lp)) draws_[{stream.lp, stream.name}] = stream.draws;
+  }
+  for (const Recorder::Last& one : last) {
+    if (table_->has(one.lp.value)) recorder_.restore(one);
+  }
+  bound_ = std::max(bound_, head.bound);
+  finish_ = std::min(finish_, head.finish);
+  least_delay_ = std::min(least_delay_, head.least_delay);
+  // Each file's counts go on in one partition: the one that holds its first process.
+  if (head.count > 0 && table_->has(static_cast<std::uint32_t>(head.first))) {
+    counters_.sent += head.counters.sent;
+    counters_.handled += head.counters.handled;
+    counters_.cancelled += head.counters.cancelled;
+  }
+  return {};
+}
+
+Result<void> Kernel::loaded() const {
+  if (loaded_ == table_->size()) return {};
+  return Error(Errc::malformed_payload, "the files of the checkpoint have " + std::to_string(loaded_) + " of the " +
+                                            std::to_string(table_->size()) + " processes of this partition");
+}
+
+Result<std::vector<std::uint64_t>> Kernel::hashes() const {
+  if (failure_) return *failure_;
+  std::vector<std::uint64_t> hashes;
+  hashes.reserve(table_->size());
+  wire::Bytes state;
+  const auto where = [&] { return layout_->name_of(table_->first() + hashes.size()) + ", serialize"; };
+  const std::optional<Error> thrown = run_model_code(
+      [&] {
+        for (std::size_t i = 0; i < table_->size(); ++i) {
+          const LpEntry& entry = table_->at(static_cast<std::uint32_t>(table_->first() + i));
+          state.clear();
+          wire::OutArchive archive(state);
+          table_->class_of(entry).save(entry.object, archive);
+          hashes.push_back(mixed_in(entry.hash, state));
+        }
+      },
+      where);
+  if (thrown) return *thrown;
+  return hashes;
+}
+
+}  // namespace caftan::sim

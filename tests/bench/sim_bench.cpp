@@ -1,0 +1,164 @@
+/// The sequential kernel of simulations against a loop that a user would write over std::priority_queue: PHOLD with one
+/// event for each process. Both sides draw the same numbers and take turns; a line has the medians of CPU time per
+/// event, and their ratio. Usage: sim_bench [processes ...]
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <functional>
+#include <memory>
+#include <queue>
+#include <vector>
+
+#include "caftan/sim/internal/kernel.hpp"
+
+namespace {
+
+using namespace caftan;
+
+constexpr double kRemote = 0.25;
+constexpr double kMean = 1;
+constexpr double kLookahead = 1;
+
+double cpu_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+struct Ball {
+  void serialize(auto&, unsigned) {}
+};
+
+struct Process {
+  using Events = sim::Events<Ball>;
+  std::uint32_t processes = 0;
+  std::uint64_t seen = 0;
+  void start(sim::LpContext& lp) { send(lp, lp.id()); }
+  void on(const Ball&, sim::LpContext& lp) {
+    ++seen;
+    send(lp, lp.random().uniform() < kRemote ? sim::LpId(lp.random().below(processes)) : lp.id());
+  }
+  void send(sim::LpContext& lp, sim::LpId to) { lp.schedule(kLookahead + lp.random().exponential(kMean), Ball{}, to); }
+  void serialize(auto& archive, unsigned) { archive& seen; }
+};
+
+/// A side of the benchmark: goes on by some units of time, and returns how many events it has handled.
+using Side = std::function<std::uint64_t(double units)>;
+
+Side make_kernel_side(std::uint32_t processes) {
+  auto made = sim::make_kernel(
+      [=](sim::Builder& builder) {
+        builder.lookahead(kLookahead);
+        builder.add<Process>(processes, [=](sim::LpId) { return Process{processes}; });
+      },
+      {.seed = 1});
+  const std::shared_ptr<sim::Kernel> kernel = std::move(made).value();
+  kernel->start().value();
+  return [kernel](double units) {
+    const std::uint64_t before = kernel->counters().handled;
+    kernel->run_until(sim::later(kernel->bound(), sim::time_of(units).value())).value();
+    return kernel->counters().handled - before;
+  };
+}
+
+/// What a user would write: events in a std::priority_queue, state in a vector.
+class Loop {
+ public:
+  explicit Loop(std::uint32_t processes)
+      : processes_(processes), seen_(processes), draws_(processes), sequences_(processes) {
+    for (std::uint32_t id = 0; id < processes; ++id) {
+      sim::Random random(1, id, 0, draws_[id]);
+      send(0, id, id, random);
+    }
+  }
+  std::uint64_t run(double units) {
+    end_ += sim::time_of(units).value().ticks;
+    std::uint64_t handled = 0;
+    while (queue_.top().time < end_) {
+      const Event event = queue_.top();
+      queue_.pop();
+      sim::Random random(1, event.to, 0, draws_[event.to]);
+      ++seen_[event.to];
+      const bool is_remote = random.uniform() < kRemote;
+      send(event.time, event.to, is_remote ? static_cast<std::uint32_t>(random.below(processes_)) : event.to, random);
+      ++handled;
+    }
+    return handled;
+  }
+
+ private:
+  struct Event {
+    std::int64_t time;
+    std::uint32_t source;
+    std::uint32_t to;
+    std::uint64_t sequence;
+    bool operator<(const Event& other) const {
+      if (time != other.time) return time > other.time;
+      if (source != other.source) return source > other.source;
+      return sequence > other.sequence;
+    }
+  };
+  void send(std::int64_t now, std::uint32_t from, std::uint32_t to, sim::Random& random) {
+    const sim::Time delay = sim::time_of(kLookahead + random.exponential(kMean)).value();
+    queue_.push({now + delay.ticks, from, to, sequences_[from]++});
+  }
+
+  std::uint32_t processes_;
+  std::priority_queue<Event> queue_;
+  std::vector<std::uint64_t> seen_;
+  std::vector<std::uint64_t> draws_;
+  std::vector<std::uint64_t> sequences_;
+  std::int64_t end_ = 0;
+};
+
+Side make_loop_side(std::uint32_t processes) {
+  return [loop = std::make_shared<Loop>(processes)](double units) { return loop->run(units); };
+}
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
+  return values[values.size() / 2];
+}
+
+void compare(std::uint32_t processes) {
+  constexpr int kTurns = 7;
+  constexpr double kEvents = 1'000'000;  // of a turn
+  const double units = std::max(1.0, kEvents * (kLookahead + kMean) / processes);
+  const Side sides[] = {make_kernel_side(processes), make_loop_side(processes)};
+  std::vector<double> nanoseconds[2];
+  std::uint64_t events[2] = {};
+  for (int turn = 0; turn <= kTurns; ++turn) {
+    for (int side = 0; side < 2; ++side) {
+      const double begin = cpu_seconds();
+      const std::uint64_t handled = sides[side](units);
+      events[side] += handled;
+      if (turn > 0)
+        nanoseconds[side].push_back((cpu_seconds() - begin) * 1e9 /
+                                    static_cast<double>(handled));  // the first one warms up
+    }
+  }
+  if (events[0] != events[1]) {
+    std::fprintf(stderr, "sim_bench: the sides have handled %llu and %llu events\n",
+                 static_cast<unsigned long long>(events[0]), static_cast<unsigned long long>(events[1]));
+    std::exit(1);
+  }
+  const double kernel = median(nanoseconds[0]);
+  const double loop = median(nanoseconds[1]);
+  std::printf("phold %8u processes: kernel %6.0f ns, loop %6.0f ns an event, ratio %.2f\n", processes, kernel, loop,
+              kernel / loop);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  std::vector<std::uint32_t> sizes;
+  for (int i = 1; i < count; ++i) sizes.push_back(static_cast<std::uint32_t>(std::strtoul(arguments[i], nullptr, 10)));
+  if (std::count(sizes.begin(), sizes.end(), 0U) > 0) {
+    std::fprintf(stderr, "usage: sim_bench [processes ...], each at least 1\n");
+    return 2;
+  }
+  if (sizes.empty()) sizes = {256, 4096, 65'536, 1'048'576};
+  for (const std::uint32_t processes : sizes) compare(processes);
+}
