@@ -81,7 +81,9 @@ class Agent {  // learns values of actions, and drives the episodes
 caftan::Result<std::vector<Step>> Observer::play(const caftan::RRef<Agent>& agent, std::uint64_t self,
                                                  std::uint64_t episode) {
   std::vector<Step> path;
-  int cell = static_cast<int>(meadow_.reset(caftan::rl::derive_seed({seed_, episode})).front());
+  const auto first = meadow_.reset(caftan::rl::derive_seed({seed_, episode}));
+  if (!first) return first.error();
+  int cell = static_cast<int>(first->front());
   for (bool ended = false; !ended;) {
     const int action = agent.rpc_sync<&Agent::choose>(self, cell);
     const auto step = meadow_.step(action);
