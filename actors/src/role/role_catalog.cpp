@@ -21,14 +21,13 @@ using Requirements = decltype(RoleDefinition::requirements);
 /// Returns the requirements of a role, and that its files name environments of the program.
 Requirements with_environments(const RoleDefinition& role, std::shared_ptr<const rl::Environments> known) {
   return [own = role.requirements, keys = role.environments, known = std::move(known)](const std::any& config,
-                                                                                      const app::RolePlace& place) {
+                                                                                       const app::RolePlace& place) {
     auto missing = own ? own(config, place) : std::vector<app::MissingRequirement>();
     for (const RoleDefinition::EnvironmentKey& key : keys) {
       const auto checked = known->check(key.name(config));
       if (checked) continue;
-      missing.push_back({.keys = {key.key},
-                         .text = checked.error().text(),
-                         .kind = app::MissingRequirement::Kind::file});
+      missing.push_back(
+          {.keys = {key.key}, .text = checked.error().text(), .kind = app::MissingRequirement::Kind::file});
     }
     return missing;
   };

@@ -13,7 +13,7 @@ namespace {
 
 class Shipped : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(Shipped, EN1_2_3_4_5_6_7_KeepsTheRulesOfEnvironments) {
+TEST_P(Shipped, EN1_EN2_EN3_EN4_EN5_EN6_EN7_KeepsTheRules) {
   const auto checked = check_environment([] { return Environments().make(GetParam()); });
   EXPECT_TRUE(checked) << checked.error().message();
 }

@@ -50,8 +50,8 @@ class RoleBuilder {
     return *this;
   }
 
-  /// Declares that a config key names an environment of the program: `check` refuses a file that names another one, with
-  /// its line and the nearest name.
+  /// Declares that a config key names an environment of the program: `check` refuses a file that names another one,
+  /// with its line and the nearest name.
   /// @param key   the key, for the place of the error
   /// @param name  a member of T::Config, or a function that returns the name from a `const T::Config&`
   template <class F>

@@ -180,7 +180,8 @@ class RoleCatalog {
   std::shared_ptr<const rl::Environments> environments() const noexcept { return environments_; }
 
   /// Returns what an application file may name. Errors: bad_arguments (a name or a class twice, a use of a class that
-  /// is no role, a number of replicas that cannot be, two methods under one name, what RoleTypes::add refuses, and an environment that Environments::add refused).
+  /// is no role, a number of replicas that cannot be, two methods under one name, what RoleTypes::add refuses, and an
+  /// environment that Environments::add refused).
   Result<app::RoleTypes> types() const;
   /// Returns a new registry with all role classes, and with what the functions given to `add` register.
   /// @param played  the role of the worker that gets the registry
