@@ -94,7 +94,9 @@ Result<EpisodeReport> Observer::run_episode(RRef<Agent> agent, EpisodeOrder orde
   if (!environment) return environment.error();
   CallsToAgent calls(agent, order, clock_);
   EpisodeReport report;
-  State state = to_state((*environment)->reset(start_of(order)));
+  const auto first = (*environment)->reset(start_of(order));
+  if (!first) return first.error();
+  State state = to_state(*first);
   while (report.steps < order.budget) {
     const auto action = calls.select_action(state);
     if (!action) return action.error();

@@ -21,11 +21,15 @@ Result<Play> play(rl::Environment& environment, const PlayOptions& options, cons
     return Error(Errc::bad_arguments, "an observer plays 1 env step at least, not " + std::to_string(options.steps));
   }
   std::vector<std::vector<double>> sub_episodes(1);
-  const auto reset = [&] {
-    return cartpole::to_state(
-        environment.reset(cartpole::episode_seed(options.seed, static_cast<std::int64_t>(sub_episodes.size()) - 1)));
+  cartpole::State state{};
+  const auto reset = [&]() -> Result<void> {
+    const auto episode = static_cast<std::int64_t>(sub_episodes.size()) - 1;
+    const auto first = environment.reset(cartpole::episode_seed(options.seed, episode));
+    if (!first) return first.error();
+    state = cartpole::to_state(*first);
+    return {};
   };
-  cartpole::State state = reset();
+  if (auto begun = reset(); !begun) return begun.error();
   Play played{.is_cut = true};
   for (std::int64_t step = 0; step < options.steps; ++step) {
     const auto action = choose(state);
@@ -37,7 +41,7 @@ Result<Play> play(rl::Environment& environment, const PlayOptions& options, cons
       state = cartpole::to_state(transition->observation);
     } else if (step + 1 < options.steps) {
       sub_episodes.emplace_back();
-      state = reset();
+      if (auto begun = reset(); !begun) return begun.error();
     } else {
       played.is_cut = false;
     }

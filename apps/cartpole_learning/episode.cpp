@@ -47,11 +47,13 @@ Result<EpisodeRecord> roll_out(const Policy& policy, rl::Environment& environmen
                                rl::Pcg64 random, std::int64_t budget) {
   if (auto fits = check_fits(environment); !fits) return fits.error();
   EpisodeRecord record;
-  State state = to_state(environment.reset(environment_seed));
+  const auto first = environment.reset(environment_seed);
+  if (!first) return first.error();
+  State state = to_state(*first);
   for (std::int64_t step = 0; step < budget; ++step) {
     const auto transition = environment.step(choose_action(policy, state, random, record));
     if (!transition) return transition.error();
-    record.trajectory.append_reward(transition->reward);
+    record.trajectory.append_outcome(*transition);
     if (transition->ended()) break;
     state = to_state(transition->observation);
   }
@@ -64,7 +66,9 @@ Result<std::vector<double>> evaluate_greedily(const Policy& policy, rl::Environm
   if (auto fits = check_fits(environment); !fits) return fits.error();
   std::vector<double> rewards;
   for (std::int64_t episode = 0; episode < episodes; ++episode) {
-    State state = to_state(environment.reset(rl::derive_seed({seed, static_cast<std::uint64_t>(episode)})));
+    const auto first = environment.reset(rl::derive_seed({seed, static_cast<std::uint64_t>(episode)}));
+    if (!first) return first.error();
+    State state = to_state(*first);
     double sum = 0;
     for (bool ended = false; !ended;) {
       const auto transition = environment.step(policy.greedy_action(state));

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -96,6 +98,74 @@ TEST_F(ProgramRun, U21_EachReplicaIsMadeWithItsOwnSettings) {
     for (const auto& [name, value, step] : metrics.values) EXPECT_EQ(value, 128.0) << name;
   }
   EXPECT_THAT(reports, ::testing::UnorderedElementsAre("client-0 14", "client-1 100", "client-2 14"));
+}
+
+/// An environment of the program's own; each step is worth 2.
+class Steady final : public rl::Environment {
+ public:
+  const rl::EnvironmentSpec& spec() const noexcept override { return spec_; }
+  rl::FirstObservation reset(std::uint64_t) override { return reset(); }
+  rl::FirstObservation reset() override { return std::span<const float>(observation_); }
+  Result<rl::Transition> step(int) override { return rl::Transition{.observation = observation_, .reward = 2}; }
+
+ private:
+  rl::EnvironmentSpec spec_{.id = "Steady", .observation_size = 1, .actions = 1};
+  std::array<float, 1> observation_{};
+};
+
+class Player {
+ public:
+  struct Config {
+    std::string environment = "Steady-v0";
+  };
+  static void settings(auto& s, Config& c) { s("environment", c.environment, "what it steps"); }
+  Player(RoleContext& context, const Config& config)
+      : context_(context), environment_(context.environments().make(config.environment).value()) {}
+  Result<void> run(std::stop_token) {
+    const auto first = environment_->reset(0);
+    if (!first) return first.error();
+    const auto taken = environment_->step(0);
+    if (!taken) return taken.error();
+    context_.report(environment_->spec().id + " " + std::to_string(taken->reward) + (taken->truncated ? " cut" : ""));
+    return {};
+  }
+
+ private:
+  RoleContext& context_;
+  std::unique_ptr<rl::Environment> environment_;
+};
+
+class EnvironmentRun : public OneProcessRun {
+ protected:
+  EnvironmentRun() {
+    program_.environment<Steady>("Steady-v0", {.max_steps = 1});
+    program_.role<Player>("player").environment("environment", &Player::Config::environment);
+  }
+};
+
+TEST_F(EnvironmentRun, U24_ARoleMakesTheProgramsOwnEnvironmentByItsName) {
+  EXPECT_TRUE(run("caftan = 1\n[run]\nplacement = \"one_process\"\n[roles.player]\ntype = \"player\"\n", 1));
+  std::vector<std::string> reports;
+  for (const auto& report : all<run::Report>()) reports.push_back(report.text);
+  EXPECT_THAT(reports, ::testing::ElementsAre("Steady-v0 2.000000 cut"));
+}
+
+TEST_F(EnvironmentRun, EN11_AFileWithAnUnknownEnvironmentIsRefusedWithItsLineAndTheNearest) {
+  const auto types = program_.catalog().types().value();
+  const std::string file =
+      "caftan = 1\n[roles.player]\ntype = \"player\"\n[roles.player.config]\nenvironment = \"Steady-v1\"\n";
+  const std::string text = app::parse_application(file, "/test.toml", {}, types, {}).diagnostics.render(false);
+  EXPECT_THAT(text, HasSubstr("test.toml:5"));
+  EXPECT_THAT(text, HasSubstr("no environment 'Steady-v1'; did you mean 'Steady-v0'?"));
+}
+
+TEST(Program, EN11_AnEnvironmentOfATakenNameIsRefusedAtTheStart) {
+  Program program("twice");
+  program.environment<Steady>("CartPole-v1");
+  program.environment<Steady>("Other-v0");
+  const auto types = program.catalog().types();
+  ASSERT_FALSE(types);
+  EXPECT_THAT(types.error().text(), HasSubstr("there is an environment 'CartPole-v1' already"));
 }
 
 TEST(Program, AUseSaysHowManyReplicasItMayName) {

@@ -30,7 +30,7 @@ USES = {
     "rl": {"base"},
     "run": {"base", "wire"},
     "sim": {"base", "wire"},
-    "actors": {"base", "wire", "net", "transport", "remote", "tensor", "rpc", "collectives", "autograd", "optim", "nn", "app", "results", "run"},
+    "actors": {"base", "wire", "net", "transport", "remote", "tensor", "rpc", "collectives", "autograd", "optim", "nn", "app", "rl", "results", "run"},
     "testing": {"base", "wire", "transport", "rpc", "actors"},
     "apps": {"base", "wire", "tensor", "rpc", "autograd", "collectives", "optim", "app", "svg", "rl", "nn", "actors"},
 }
@@ -58,6 +58,7 @@ CATCH = {
     "libs/rpc/src/ambient.cpp": "archives, in the held objects of a call",
     "libs/rpc/src/operators.cpp": "the dispatcher's schema check",
     "libs/autograd/src/engine.cpp": "the run of nodes and hooks",
+    "libs/rl/src/checked_environment.cpp": "the code of a user's environment",
     "libs/rpc/include/caftan/rpc/user_code.hpp": "the call of a user function",
     "libs/rpc/src/user_code.cpp": "what it threw becomes an Error",
     "libs/sim/src/model_code.cpp": "handlers, serialize and build of a model",

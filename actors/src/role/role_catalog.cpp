@@ -14,7 +14,29 @@ RoleDefinition& RoleCatalog::add(RoleDefinition definition) {
   return roles_.back();
 }
 
+namespace {
+
+using Requirements = decltype(RoleDefinition::requirements);
+
+/// Returns the requirements of a role, and that its files name environments of the program.
+Requirements with_environments(const RoleDefinition& role, std::shared_ptr<const rl::Environments> known) {
+  return [own = role.requirements, keys = role.environments, known = std::move(known)](const std::any& config,
+                                                                                       const app::RolePlace& place) {
+    auto missing = own ? own(config, place) : std::vector<app::MissingRequirement>();
+    for (const RoleDefinition::EnvironmentKey& key : keys) {
+      const auto checked = known->check(key.name(config));
+      if (checked) continue;
+      missing.push_back(
+          {.keys = {key.key}, .text = checked.error().text(), .kind = app::MissingRequirement::Kind::file});
+    }
+    return missing;
+  };
+}
+
+}  // namespace
+
 Result<app::RoleTypes> RoleCatalog::types() const {
+  if (!environment_refused_) return environment_refused_.error();
   app::RoleTypes types;
   types.set_script_check([](const std::filesystem::path& file, bool is_module) -> Result<void> {
     const auto script = rpc::Script::load(file, is_module ? rpc::ScriptUse::module : rpc::ScriptUse::functions);
@@ -22,7 +44,7 @@ Result<app::RoleTypes> RoleCatalog::types() const {
   });
   for (const RoleDefinition& role : roles_) {
     app::RoleType type{.name = role.name, .doc = role.doc, .config = role.config, .drives = role.run != nullptr};
-    type.requirements = role.requirements;
+    type.requirements = role.environments.empty() ? role.requirements : with_environments(role, environments_);
     for (const RoleDefinition& other : roles_) {
       if (&other != &role && other.type.hash == role.type.hash) {
         return Error(Errc::bad_arguments, "the class " + std::string(role.type.name) + " is registered as '" +

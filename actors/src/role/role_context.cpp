@@ -21,6 +21,8 @@ int RoleContext::replica() const noexcept { return state_->facts.replica; }
 int RoleContext::replicas() const noexcept { return state_->facts.replicas; }
 bool RoleContext::deterministic() const noexcept { return state_->facts.deterministic; }
 std::stop_token RoleContext::stop_token() const noexcept { return state_->stop.get_token(); }
+const rl::Environments& RoleContext::environments() const noexcept { return *state_->environments; }
+
 const std::filesystem::path& RoleContext::output_directory() const noexcept { return state_->facts.output_directory; }
 
 std::uint64_t RoleContext::seed(std::string_view purpose) const noexcept {

@@ -11,6 +11,7 @@
 
 #include "caftan/base/internal/log.hpp"
 #include "caftan/base/mutex.hpp"
+#include "caftan/rl/environments.hpp"
 #include "caftan/rpc/rref_handle.hpp"
 #include "role/run_reporter.hpp"
 
@@ -34,6 +35,7 @@ struct RoleState {
   std::weak_ptr<rpc::Caller> caller{};
   std::shared_ptr<RunReporter> reporter{};
   Log log{};
+  std::shared_ptr<const rl::Environments> environments = std::make_shared<rl::Environments>();
   std::stop_source stop{};
   std::vector<std::string> drivers_elsewhere{};  ///< names of the driving workers of other launchers
 

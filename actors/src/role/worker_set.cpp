@@ -142,6 +142,7 @@ Result<void> WorkerSet::launch(Member& member) {
   // A use that the file leaves out has no workers.
   for (const RoleDefinition::Use& use : definition->uses) state->facts.uses.try_emplace(use.name);
   state->reporter = member.reporter;
+  state->environments = options_.catalog.environments();
   state->log = member.log.in("role");
   state->drivers_elsewhere = drivers_elsewhere();
   member.role = std::make_shared<RoleHost>(

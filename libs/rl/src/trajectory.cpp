@@ -13,10 +13,25 @@ void Trajectory::append(std::span<const float> observation, std::int32_t action)
   actions.push_back(action);
 }
 
+void Trajectory::append(std::span<const float> observation, std::span<const float> action) {
+  observations.insert(observations.end(), observation.begin(), observation.end());
+  continuous_actions.insert(continuous_actions.end(), action.begin(), action.end());
+}
+
+void Trajectory::append_outcome(const Transition& transition) {
+  rewards.push_back(transition.reward);
+  last_observation.assign(transition.observation.begin(), transition.observation.end());
+  terminated = transition.terminated;
+  truncated = transition.truncated;
+}
+
 void Trajectory::clear() noexcept {
   observations.clear();
   actions.clear();
+  continuous_actions.clear();
   rewards.clear();
+  last_observation.clear();
+  terminated = truncated = false;
 }
 
 }  // namespace caftan::rl

@@ -15,12 +15,13 @@ class Agent;
 
 class Observer {  // steps an environment, and asks the agent for each action
  public:
-  explicit Observer(caftan::RoleContext& context) : seed_(context.seed("meadow")) {}
+  explicit Observer(caftan::RoleContext& context)
+      : seed_(context.seed("meadow")), meadow_(context.environments().make("Meadow").value()) {}
   caftan::Result<std::vector<Step>> play(const caftan::RRef<Agent>& agent, std::uint64_t self, std::uint64_t episode);
 
  private:
   std::uint64_t seed_;  // of this replica
-  caftan::rl::TimeLimit meadow_{std::make_unique<Meadow>(), 60};
+  std::unique_ptr<caftan::rl::Environment> meadow_;
 };
 
 class Agent {  // learns values of actions, and drives the episodes
@@ -81,10 +82,12 @@ class Agent {  // learns values of actions, and drives the episodes
 caftan::Result<std::vector<Step>> Observer::play(const caftan::RRef<Agent>& agent, std::uint64_t self,
                                                  std::uint64_t episode) {
   std::vector<Step> path;
-  int cell = static_cast<int>(meadow_.reset(caftan::rl::derive_seed({seed_, episode})).front());
+  const auto first = meadow_->reset(caftan::rl::derive_seed({seed_, episode}));
+  if (!first) return first.error();
+  int cell = static_cast<int>(first->front());
   for (bool ended = false; !ended;) {
     const int action = agent.rpc_sync<&Agent::choose>(self, cell);
-    const auto step = meadow_.step(action);
+    const auto step = meadow_->step(action);
     if (!step) return step.error();
     const int next = static_cast<int>(step->observation.front());
     path.push_back({cell, action, step->reward, next, step->terminated});
@@ -96,6 +99,7 @@ caftan::Result<std::vector<Step>> Observer::play(const caftan::RRef<Agent>& agen
 
 int main(int argc, char** argv) {
   caftan::Program program("agent");
+  program.environment<Meadow>("Meadow", {.max_steps = 60});
   program.role<Observer>("observer").method<&Observer::play>("play");
   program.role<Agent>("agent")
       .uses<Observer>("observers", caftan::at_least(1))

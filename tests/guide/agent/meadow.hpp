@@ -17,11 +17,11 @@ class Meadow final : public caftan::rl::Environment {
 
   const caftan::rl::EnvironmentSpec& spec() const noexcept override { return spec_; }
 
-  std::span<const float> reset(std::uint64_t seed) override {
+  caftan::rl::FirstObservation reset(std::uint64_t seed) override {
     random_ = caftan::rl::Pcg64(seed);
     return reset();
   }
-  std::span<const float> reset() override {
+  caftan::rl::FirstObservation reset() override {
     x_ = y_ = 0;
     ended_ = false;
     return observe();

@@ -19,11 +19,11 @@ class Lake final : public caftan::rl::Environment {
 
   const caftan::rl::EnvironmentSpec& spec() const noexcept override { return spec_; }
 
-  std::span<const float> reset(std::uint64_t seed) override {
+  caftan::rl::FirstObservation reset(std::uint64_t seed) override {
     random_ = caftan::rl::Pcg64(seed);
     return reset();
   }
-  std::span<const float> reset() override {
+  caftan::rl::FirstObservation reset() override {
     do {
       for (int& place : places_) place = static_cast<int>(random_.uniform() * kSize);
     } while (is_at_buoy());

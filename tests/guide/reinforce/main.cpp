@@ -37,13 +37,15 @@ class Observer {  // plays whole episodes by the policy that it gets
     const at::NoGradGuard no_grad;  // the agent evaluates the episode again, with gradients
     Trajectory path;
     caftan::rl::Pcg64 random = caftan::rl::make_stream({seed_, episode});
-    std::span<const float> seen = lake_.reset(caftan::rl::derive_seed({seed_, episode}));
+    const auto first = lake_.reset(caftan::rl::derive_seed({seed_, episode}));
+    if (!first) return first.error();
+    std::span<const float> seen = *first;
     for (bool ended = false; !ended;) {
       const int action = policy.choose(seen, random);
       path.append(seen, action);  // before the step, which ends `seen`
       const auto step = lake_.step(action);
       if (!step) return step.error();
-      path.append_reward(step->reward);
+      path.append_outcome(*step);
       seen = step->observation;
       ended = step->ended();
     }

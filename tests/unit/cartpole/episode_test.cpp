@@ -13,13 +13,13 @@ namespace {
 class ThreeSteps final : public rl::Environment {
  public:
   const rl::EnvironmentSpec& spec() const noexcept override { return spec_; }
-  std::span<const float> reset(std::uint64_t seed) override {
+  rl::FirstObservation reset(std::uint64_t seed) override {
     seeds.push_back(seed);
     return reset();
   }
-  std::span<const float> reset() override {
+  rl::FirstObservation reset() override {
     steps_ = 0;
-    return observation_;
+    return std::span<const float>(observation_);
   }
   Result<rl::Transition> step(int) override {
     return rl::Transition{.observation = observation_, .reward = 2, .terminated = ++steps_ == 3, .truncated = false};

@@ -35,7 +35,7 @@ class CallingObserver {
       : index_(index), seed_(seed), environment_(*rl::make_environment("CartPole-v1")) {}
 
   void start(const Training& training) {
-    state_ = to_state(environment_->reset(episode_seed(seed_, training.episode())));
+    state_ = to_state(environment_->reset(episode_seed(seed_, training.episode())).value());
     ended_ = false;
   }
   /// Takes one step; returns whether the episode goes on.

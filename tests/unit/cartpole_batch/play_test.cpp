@@ -14,12 +14,12 @@ class Counted final : public rl::Environment {
   explicit Counted(int length) : length_(length) { spec_.observation_size = 4; }
 
   const rl::EnvironmentSpec& spec() const noexcept override { return spec_; }
-  std::span<const float> reset(std::uint64_t seed) override {
+  rl::FirstObservation reset(std::uint64_t seed) override {
     seeds.push_back(seed);
     step_ = 0;
-    return observation_;
+    return reset();
   }
-  std::span<const float> reset() override { return observation_; }
+  rl::FirstObservation reset() override { return std::span<const float>(observation_); }
   Result<rl::Transition> step(int action) override {
     if (action < 0) return Error(Errc::bad_arguments, "no such action");
     ++step_;

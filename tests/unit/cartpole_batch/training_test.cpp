@@ -76,7 +76,7 @@ std::string train_in_batches(const TrainingOptions& options) {
     };
     for (std::size_t i = 0; i < options.observers; ++i) {
       environments.push_back(*rl::make_environment("CartPole-v1"));
-      states.push_back(cartpole::to_state(environments[i]->reset(seed(i))));
+      states.push_back(cartpole::to_state(environments[i]->reset(seed(i)).value()));
     }
     for (std::int64_t step = 0; step < options.config.steps_per_call; ++step) {
       std::vector<Training::Request> requests;
@@ -88,7 +88,7 @@ std::string train_in_batches(const TrainingOptions& options) {
         rewards[i].back().push_back(transition->reward);
         if (transition->ended() && step + 1 < options.config.steps_per_call) {
           rewards[i].emplace_back();
-          states[i] = cartpole::to_state(environments[i]->reset(seed(i)));
+          states[i] = cartpole::to_state(environments[i]->reset(seed(i)).value());
         } else {
           states[i] = cartpole::to_state(transition->observation);
         }

@@ -33,7 +33,7 @@ Course play(CartPole& environment, const Chooser& choose) {
 
 TEST(CartPole, EpisodeOfSeed0IsBitEqualToGymnasium) {
   CartPole environment;
-  environment.reset(0);
+  ASSERT_TRUE(environment.reset(0));
   const CartPoleState start = {0.013696168732145436, -0.02302132862361297, -0.045902647606380534, -0.04834723644714709};
   EXPECT_EQ(environment.state(), start);
   const Course course = play(environment, push_towards_the_fall);
@@ -46,7 +46,7 @@ TEST(CartPole, EpisodeOfSeed0IsBitEqualToGymnasium) {
 
 TEST(CartPole, EpisodeOfSeed42IsBitEqualToGymnasium) {
   CartPole environment;
-  environment.reset(42);
+  ASSERT_TRUE(environment.reset(42));
   const CartPoleState start = {0.027395604855596334, -0.006112156024794771, 0.03585979199113824, 0.019736802905936393};
   EXPECT_EQ(environment.state(), start);
   const Course course = play(environment, push_towards_the_fall);
@@ -58,37 +58,37 @@ TEST(CartPole, EpisodeOfSeed42IsBitEqualToGymnasium) {
 
 TEST(CartPole, AlternatingActionsFallAsInGymnasium) {
   CartPole environment;
-  environment.reset(0);
+  ASSERT_TRUE(environment.reset(0));
   EXPECT_EQ(play(environment, alternate).steps, 39);
   EXPECT_NEAR(environment.state()[0], -0.0670171, 5e-8);
-  environment.reset(42);
+  ASSERT_TRUE(environment.reset(42));
   EXPECT_EQ(play(environment, alternate).steps, 23);
   EXPECT_NEAR(environment.state()[0], -0.0232322, 5e-8);
 }
 
 TEST(CartPole, ResetWithoutASeedDrawsTheNextStart) {
   CartPole environment;
-  environment.reset(7);
+  ASSERT_TRUE(environment.reset(7));
   const CartPoleState first = environment.state();
-  environment.reset();
+  ASSERT_TRUE(environment.reset());
   const CartPoleState second = environment.state();
   EXPECT_NE(first, second);
-  environment.reset(7);
+  ASSERT_TRUE(environment.reset(7));
   EXPECT_EQ(environment.state(), first);
-  environment.reset();
+  ASSERT_TRUE(environment.reset());
   EXPECT_EQ(environment.state(), second);
 }
 
 TEST(CartPole, ObservationIsTheStateRoundedToFloat) {
   CartPole environment;
-  const auto observation = environment.reset(3);
+  const auto observation = environment.reset(3).value();
   ASSERT_EQ(observation.size(), 4U);
   for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(observation[i], static_cast<float>(environment.state()[i]));
 }
 
 TEST(CartPole, RefusesAnActionOutOfRangeAndKeepsItsState) {
   CartPole environment;
-  environment.reset(1);
+  ASSERT_TRUE(environment.reset(1));
   const CartPoleState before = environment.state();
   for (const int action : {-1, 2}) {
     const auto transition = environment.step(action);
@@ -101,7 +101,7 @@ TEST(CartPole, RefusesAnActionOutOfRangeAndKeepsItsState) {
 TEST(CartPole, RefusesAStepBeforeTheFirstResetAndAfterTheEnd) {
   CartPole environment;
   EXPECT_FALSE(environment.step(0));
-  environment.reset(0);
+  ASSERT_TRUE(environment.reset(0));
   play(environment, alternate);
   const auto transition = environment.step(0);
   ASSERT_FALSE(transition);
@@ -110,13 +110,13 @@ TEST(CartPole, RefusesAStepBeforeTheFirstResetAndAfterTheEnd) {
 
 TEST(CartPole, SuttonBartoRewardIsMinusOneOnTheLastStepOnly) {
   CartPole environment({.id = "CartPole", .solved_at = {}, .semi_implicit = false, .sutton_barto_reward = true});
-  environment.reset(0);
+  ASSERT_TRUE(environment.reset(0));
   EXPECT_EQ(play(environment, alternate).reward, -1.0);
 }
 
 TEST(CartPole, SemiImplicitEulerMovesByTheNewVelocities) {
   CartPole environment({.id = "CartPole", .solved_at = {}, .semi_implicit = true, .sutton_barto_reward = false});
-  environment.reset(0);
+  ASSERT_TRUE(environment.reset(0));
   const CartPoleState before = environment.state();
   ASSERT_TRUE(environment.step(1));
   const CartPoleState& after = environment.state();

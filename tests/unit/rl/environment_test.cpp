@@ -37,7 +37,7 @@ TEST(MakeEnvironment, NamesTheKnownOnesWhenAskedForAnother) {
 
 TEST(TimeLimit, TruncatesExactlyAtTheLimitWithoutTerminating) {
   const auto environment = make_known("CartPole-v1");
-  auto observation = environment->reset(42);
+  auto observation = environment->reset(42).value();
   for (int step = 1; step <= 500; ++step) {
     const auto transition = environment->step(balance(observation));
     ASSERT_TRUE(transition) << step;
@@ -50,7 +50,7 @@ TEST(TimeLimit, TruncatesExactlyAtTheLimitWithoutTerminating) {
 
 TEST(TimeLimit, LeavesAnEarlierEndAsItIs) {
   const auto environment = make_known("CartPole-v0");
-  environment->reset(42);
+  ASSERT_TRUE(environment->reset(42));
   for (int step = 0;; ++step) {
     const auto transition = environment->step(step % 2);
     ASSERT_TRUE(transition);
@@ -64,7 +64,7 @@ TEST(TimeLimit, LeavesAnEarlierEndAsItIs) {
 
 TEST(TimeLimit, MayTruncateOnTheStepThatTerminates) {
   TimeLimit environment(std::make_unique<CartPole>(), 23);
-  environment.reset(42);
+  ASSERT_TRUE(environment.reset(42));
   for (int step = 0; step < 22; ++step) ASSERT_TRUE(environment.step(step % 2));
   const auto last = environment.step(0);
   ASSERT_TRUE(last);
@@ -76,8 +76,8 @@ TEST(TimeLimit, MayTruncateOnTheStepThatTerminates) {
 class Endless final : public Environment {
  public:
   const EnvironmentSpec& spec() const noexcept override { return spec_; }
-  std::span<const float> reset(std::uint64_t) override { return {}; }
-  std::span<const float> reset() override { return {}; }
+  FirstObservation reset(std::uint64_t) override { return std::span<const float>(); }
+  FirstObservation reset() override { return std::span<const float>(); }
   Result<Transition> step(int) override { return Transition{}; }
 
  private:
@@ -87,20 +87,20 @@ class Endless final : public Environment {
 TEST(TimeLimit, TakesNoStepBeforeTheFirstReset) {
   TimeLimit environment(std::make_unique<Endless>(), 2);
   EXPECT_FALSE(environment.step(0));
-  environment.reset();
+  ASSERT_TRUE(environment.reset());
   EXPECT_TRUE(environment.step(0));
 }
 
 TEST(TimeLimit, DoesNotCountARefusedStep) {
   TimeLimit environment(std::make_unique<CartPole>(), 2);
   EXPECT_FALSE(environment.step(0)) << "before the first reset";
-  environment.reset(1);
+  ASSERT_TRUE(environment.reset(1));
   EXPECT_FALSE(environment.step(5));
   ASSERT_TRUE(environment.step(0));
   const auto second = environment.step(1);
   ASSERT_TRUE(second);
   EXPECT_TRUE(second->truncated);
-  environment.reset();
+  ASSERT_TRUE(environment.reset());
   EXPECT_TRUE(environment.step(0));
 }
 

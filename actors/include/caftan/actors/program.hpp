@@ -7,6 +7,7 @@
 #pragma once
 
 #include <any>
+#include <concepts>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -46,6 +47,18 @@ class RoleBuilder {
   template <class X>
   RoleBuilder& uses(std::string_view name, Replicas replicas = exactly(1)) {
     role_.uses.push_back({std::string(name), rpc::type_key<X>(), replicas.min, replicas.max});
+    return *this;
+  }
+
+  /// Declares that a config key names an environment of the program: `check` refuses a file that names another one,
+  /// with its line and the nearest name.
+  /// @param key   the key, for the place of the error
+  /// @param name  a member of T::Config, or a function that returns the name from a `const T::Config&`
+  template <class F>
+  RoleBuilder& environment(std::string key, F name) {
+    role_.environments.push_back({std::move(key), [name](const std::any& config) -> std::string {
+                                    return std::invoke(name, std::any_cast<const typename T::Config&>(config));
+                                  }});
     return *this;
   }
 
@@ -120,6 +133,18 @@ class Program {
   template <class T>
   RoleBuilder<T> role(std::string_view name) {
     return RoleBuilder<T>(catalog_.add(actors::make_role_definition<T>(name)));
+  }
+
+  /// Registers the class T, made by T(), as an environment: a role makes it by
+  /// `context.environments().make("name")`, and files name it. `main` refuses a name that is taken.
+  template <std::derived_from<rl::Environment> T>
+  void environment(std::string name, rl::EnvironmentOptions options = {}) {
+    catalog_.add_environment([&](rl::Environments& known) { return known.add<T>(std::move(name), options); });
+  }
+  /// Registers an environment that a function makes.
+  void environment(std::string name, rl::MakeEnvironment make, rl::EnvironmentOptions options = {}) {
+    catalog_.add_environment(
+        [&](rl::Environments& known) { return known.add(std::move(name), std::move(make), options); });
   }
 
   /// Registers further functions and classes: `add` is called once for each worker of this process, with its registry.

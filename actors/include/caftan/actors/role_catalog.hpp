@@ -15,6 +15,7 @@
 
 #include "caftan/actors/role_context.hpp"
 #include "caftan/app/role_type.hpp"
+#include "caftan/rl/environments.hpp"
 #include "caftan/rpc/registry.hpp"
 
 namespace caftan::actors {
@@ -70,6 +71,11 @@ struct RoleDefinition {
     std::string name{};
     std::string_view function{};  ///< as it is written: "&Counter::add"
   };
+  /// A config key that names an environment of the program.
+  struct EnvironmentKey {
+    std::string key{};
+    std::function<std::string(const std::any& config)> name{};
+  };
   /// Registers one method, or another entry of a registry.
   /// @param played  the role that the worker plays
   using Registration = std::function<void(Registry&, const std::string& role, const PlayedRole& played)>;
@@ -79,6 +85,7 @@ struct RoleDefinition {
   SettingsDeclaration config{};
   std::vector<Use> uses{};
   std::vector<Method> methods{};
+  std::vector<EnvironmentKey> environments{};
   std::vector<Registration> registrations{};
   std::function<std::vector<app::MissingRequirement>(const std::any& config, const app::RolePlace& place)>
       requirements{};
@@ -164,9 +171,17 @@ class RoleCatalog {
   /// Adds a role class. The reference is valid as long as the catalog.
   RoleDefinition& add(RoleDefinition definition);
   void add(std::function<void(Registry&)> more) { more_.push_back(std::move(more)); }
+  /// Adds an environment by `add`. What that refuses, `types` returns.
+  void add_environment(const std::function<Result<void>(rl::Environments&)>& add) {
+    auto added = add(*environments_);
+    if (!added && environment_refused_) environment_refused_ = added;
+  }
+  /// Returns the environments that ship, and those that were added.
+  std::shared_ptr<const rl::Environments> environments() const noexcept { return environments_; }
 
   /// Returns what an application file may name. Errors: bad_arguments (a name or a class twice, a use of a class that
-  /// is no role, a number of replicas that cannot be, two methods under one name, and what RoleTypes::add refuses).
+  /// is no role, a number of replicas that cannot be, two methods under one name, what RoleTypes::add refuses, and an
+  /// environment that Environments::add refused).
   Result<app::RoleTypes> types() const;
   /// Returns a new registry with all role classes, and with what the functions given to `add` register.
   /// @param played  the role of the worker that gets the registry
@@ -179,6 +194,8 @@ class RoleCatalog {
 
   std::deque<RoleDefinition> roles_;
   std::vector<std::function<void(Registry&)>> more_;
+  std::shared_ptr<rl::Environments> environments_ = std::make_shared<rl::Environments>();
+  Result<void> environment_refused_{};
 };
 
 }  // namespace caftan::actors

@@ -19,6 +19,10 @@ namespace caftan {
 
 class Worker;
 
+namespace rl {
+class Environments;
+}
+
 namespace actors {
 struct RoleState;
 
@@ -115,6 +119,9 @@ class RoleContext : public CallSite {
   }
   /// Returns the token that asks this role to end: the same that run() gets.
   std::stop_token stop_token() const noexcept;
+
+  /// Returns the environments of the program: those that ship, and those that `Program::environment` has added.
+  const rl::Environments& environments() const noexcept;
 
   /// Returns the folder of this run; empty if nothing is written.
   const std::filesystem::path& output_directory() const noexcept;
