@@ -4,18 +4,11 @@
 #include <utility>
 
 #include "caftan/nn/gradient_mean.hpp"
+#include "checkpoints/model_checkpoint.hpp"
+#include "image_training/algorithm.hpp"
 #include "image_training/learner.hpp"
-#include "image_training/model_checkpoint.hpp"
 
 namespace caftan::batch_parameter_server {
-namespace {
-
-optim::Algorithm algorithm_of(const image_training::OptimizerConfig& config) {
-  if (config.name == image_training::OptimizerConfig::Name::adam) return optim::Adam{.lr = config.lr};
-  return optim::SGD{.lr = config.lr, .momentum = config.momentum};
-}
-
-}  // namespace
 
 AveragedModel::AveragedModel(std::shared_ptr<models::ImageModel> model, optim::LocalOptimizer optimizer)
     : model_(std::move(model)), parameters_(model_->parameters()), optimizer_(std::move(optimizer)) {}
@@ -57,7 +50,7 @@ Result<void> AveragedModel::load_buffers(const std::vector<at::Tensor>& values) 
 
 Result<void> AveragedModel::resume(const std::vector<at::Tensor>& parameters, const std::vector<at::Tensor>& buffers,
                                    wire::ByteView optimizer) {
-  if (auto loaded = image_training::load_but_rates(optimizer_, optimizer); !loaded) return loaded;
+  if (auto loaded = checkpoints::load_but_rates(optimizer_, optimizer); !loaded) return loaded;
   if (auto loaded = image_training::copy_into(parameters_, parameters); !loaded) return loaded;
   return load_buffers(buffers);
 }

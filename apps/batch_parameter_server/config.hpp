@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "checkpoints/checkpoint_config.hpp"
 #include "image_training/config.hpp"
 #include "models/model_name.hpp"
 
@@ -22,7 +23,7 @@ struct ServerConfig {
   image_training::OptimizerConfig optimizer{};
   std::int64_t evaluate_every = 0;  ///< rounds
   std::optional<double> goal{};     ///< accuracy
-  image_training::CheckpointConfig checkpoint{};
+  checkpoints::CheckpointConfig checkpoint{};
   std::optional<std::filesystem::path> resume{};
 
   static void settings(auto& s, ServerConfig& c) {
@@ -40,9 +41,8 @@ struct ServerConfig {
         .at_least(0)
         .unit("rounds");
     s("goal", c.goal, "an accuracy at the end below this = failure (exit 1)").range(0, 1).default_text("none");
-    s("checkpoint", c.checkpoint, "what a later run can go on from, in the run's folder");
-    s("resume", c.resume, "go on from this checkpoint, or from the newest one of this run's folder")
-        .default_text("none: start anew");
+    s("checkpoint", c.checkpoint, "what a later run can go on from, in the run's folder; each round is a step");
+    checkpoints::resume_setting(s, c.resume);
   }
 };
 

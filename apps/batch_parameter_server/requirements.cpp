@@ -42,12 +42,11 @@ BatchLimits limits_of(const ServerConfig& config, std::size_t trainers) {
           .max_wait = config.quorum ? Duration(std::chrono::milliseconds(1)) : Duration(std::chrono::hours(1))};
 }
 
-image_training::Facts facts_of(const ServerConfig& config, const std::vector<TrainerFacts>& trainers,
-                               std::uint64_t seed) {
-  image_training::Facts facts{{"model", models::to_string(config.model)},
-                              {"trainers", std::to_string(trainers.size())},
-                              {"optimizer.name", name_of(config.optimizer.name)},
-                              {"the seed of the parameters", std::to_string(seed)}};
+checkpoints::Facts facts_of(const ServerConfig& config, const std::vector<TrainerFacts>& trainers, std::uint64_t seed) {
+  checkpoints::Facts facts{{"model", models::to_string(config.model)},
+                           {"trainers", std::to_string(trainers.size())},
+                           {"optimizer.name", name_of(config.optimizer.name)},
+                           {"the seed of the parameters", std::to_string(seed)}};
   image_training::append_facts(facts, trainers);
   return facts;
 }
@@ -63,7 +62,7 @@ std::vector<app::MissingRequirement> find_missing(const ServerConfig& config,
   std::vector<TrainerFacts> facts;
   for (const TrainerConfig* const trainer : trainers) facts.push_back(facts_of(*trainer));
   const auto step =
-      image_training::check_checkpoint(*config.resume, facts_of(config, facts, seed), config.rounds, "rounds");
+      checkpoints::check_checkpoint(*config.resume, facts_of(config, facts, seed), config.rounds, "rounds");
   if (!step) missing.push_back({.keys = {"resume", "rounds"}, .text = step.error().text()});
   return missing;
 }

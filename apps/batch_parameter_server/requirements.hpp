@@ -8,7 +8,7 @@
 #include "batch_parameter_server/config.hpp"
 #include "caftan/app/role_type.hpp"
 #include "caftan/rpc/batch.hpp"
-#include "image_training/model_checkpoint.hpp"
+#include "checkpoints/model_checkpoint.hpp"
 #include "image_training/trainer_facts.hpp"
 
 namespace caftan::batch_parameter_server {
@@ -24,8 +24,8 @@ std::vector<app::MissingRequirement> find_missing(const ServerConfig& config,
                                                   std::uint64_t seed);
 
 /// Returns what has to be the same when a training goes on.
-image_training::Facts facts_of(const ServerConfig& config, const std::vector<image_training::TrainerFacts>& trainers,
-                               std::uint64_t seed);
+checkpoints::Facts facts_of(const ServerConfig& config, const std::vector<image_training::TrainerFacts>& trainers,
+                            std::uint64_t seed);
 
 /// Returns when the server takes gradients: those of all trainers together, or with a quorum what has come.
 BatchLimits limits_of(const ServerConfig& config, std::size_t trainers);

@@ -6,11 +6,11 @@
 #include <string>
 #include <utility>
 
-#include "caftan/app/seeds.hpp"
+#include "caftan/app/place.hpp"
 #include "caftan/base/peer_loss.hpp"
 #include "caftan/base/settings_io.hpp"
 #include "caftan/caftan.hpp"
-#include "image_training/model_checkpoint.hpp"
+#include "checkpoints/model_checkpoint.hpp"
 #include "image_training/report_text.hpp"
 #include "image_training/requirements.hpp"
 
@@ -22,13 +22,12 @@ Error not_begun() { return {Errc::bad_arguments, "the server has not begun to tr
 }  // namespace
 
 std::vector<app::MissingRequirement> Server::requirements(const Config& config, const app::RolePlace& place) {
-  constexpr std::uint32_t kReplica = 0;
-  return find_missing(config, image_training::trainers_of(place),
-                      app::stream_seed(place.root_seed, place.role, kReplica, kParameterStream));
+  return find_missing(config, app::used_configs<image_training::TrainerConfig>(place, "trainers"),
+                      app::stream_seed(place, kParameterStream));
 }
 
 BatchLimits Server::update_limits(const Config& config, const app::RolePlace& place) {
-  return limits_of(config, image_training::trainers_of(place).size());
+  return limits_of(config, app::count_used(place, "trainers"));
 }
 
 Server::Server(RoleContext& context, Config config)
@@ -80,12 +79,10 @@ Result<void> Server::check_data(const std::vector<DataFacts>& facts) const {
   return image_training::check_shape(config_.model, first.shape, first.source);
 }
 
-image_training::Facts Server::facts() const {
-  return facts_of(config_, trainer_facts_, context_.seed(kParameterStream));
-}
+checkpoints::Facts Server::facts() const { return facts_of(config_, trainer_facts_, context_.seed(kParameterStream)); }
 
 Result<void> Server::resume() {
-  const auto checkpoint = image_training::read_checkpoint(*config_.resume, facts());
+  const auto checkpoint = checkpoints::read_checkpoint(*config_.resume, facts());
   if (!checkpoint) return checkpoint.error();
   if (checkpoint->data != data_checksum_) {
     return Error(Errc::invalid_config, config_.resume->string() + ": a checkpoint of a training with other images");
@@ -289,14 +286,14 @@ Result<void> Server::write_checkpoint() {
   if (context_.output_directory().empty()) return {};
   auto optimizer = model_->save_optimizer();
   if (!optimizer) return optimizer.error();
-  const image_training::ModelCheckpoint checkpoint{.facts = facts(),
-                                                   .data = data_checksum_,
-                                                   .step = rounds_->version(),
-                                                   .parameters = parameters_,
-                                                   .buffers = model_->copy_buffers(),
-                                                   .optimizer = *std::move(optimizer)};
-  const auto written = image_training::write_checkpoint(context_.output_directory() / "checkpoints", checkpoint,
-                                                        config_.checkpoint.keep);
+  const checkpoints::ModelCheckpoint checkpoint{.facts = facts(),
+                                                .data = data_checksum_,
+                                                .step = rounds_->version(),
+                                                .parameters = parameters_,
+                                                .buffers = model_->copy_buffers(),
+                                                .optimizer = *std::move(optimizer)};
+  const auto written =
+      checkpoints::write_checkpoint(context_.output_directory() / "checkpoints", checkpoint, config_.checkpoint.keep);
   if (!written) return written.error();
   saved_at_ = checkpoint.step;
   context_.log("checkpoint: round " + std::to_string(saved_at_) + " in " + written->string());
@@ -332,7 +329,7 @@ Result<void> Server::finish() {
                     format_fixed(seconds(), 1) + " s");
   }
   context_.report(image_training::accuracy_line(*accuracy_));
-  const std::string digest = image_training::fingerprint_of(rounds_->version(), parameters_, model_->copy_buffers());
+  const std::string digest = checkpoints::fingerprint_of(rounds_->version(), parameters_, model_->copy_buffers());
   context_.fingerprint(digest);
   context_.report("fingerprint " + digest);
   if (config_.goal && accuracy_->share() < *config_.goal) {

@@ -71,7 +71,7 @@ class Server {
   void show(const std::vector<Waiting>& round);
   Result<void> finish();
   double seconds() const;
-  image_training::Facts facts() const;
+  checkpoints::Facts facts() const;
 
   RoleContext& context_;
   Config config_;

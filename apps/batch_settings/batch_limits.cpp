@@ -5,11 +5,6 @@
 
 namespace caftan::batch_settings {
 
-std::size_t observers_at(const app::RolePlace& place) {
-  const auto found = place.uses.find("observers");
-  return found == place.uses.end() ? 0 : found->second.size();
-}
-
 BatchLimits limits_of(const BatchConfig& config, std::size_t observers) {
   // No batch waits for more requests than there are observers, each of which has one at a time.
   const std::size_t all = std::max<std::size_t>(observers, 1);

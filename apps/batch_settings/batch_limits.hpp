@@ -10,9 +10,6 @@
 
 namespace caftan::batch_settings {
 
-/// Returns how many observers the role at `place` uses as "observers".
-std::size_t observers_at(const app::RolePlace& place);
-
 /// Returns the limits of the role's batched method while so many observers ask: no batch waits for more requests than
 /// these have, one each.
 BatchLimits limits_of(const BatchConfig& config, std::size_t observers);

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "caftan/app/place.hpp"
 #include "caftan/caftan.hpp"
 #include "caftan/rl/environment.hpp"
 #include "cartpole_learning/environment.hpp"
@@ -33,11 +34,9 @@ Error not_running() { return {Errc::bad_arguments, "the agent has not begun to t
 }  // namespace
 
 std::vector<app::MissingRequirement> Agent::requirements(const Config& config, const app::RolePlace& place) {
-  const auto observers = place.uses.find("observers");
-  if (observers == place.uses.end() || observers->second.empty()) return {};
   std::vector<rl::EnvironmentSpec> environments;
-  for (const std::any* const observer : observers->second) {
-    const auto environment = rl::make_environment(environment_id(std::any_cast<const ObserverConfig&>(*observer)));
+  for (const ObserverConfig* const observer : app::used_configs<ObserverConfig>(place, "observers")) {
+    const auto environment = rl::make_environment(environment_id(*observer));
     if (environment) environments.push_back((*environment)->spec());
   }
   if (environments.empty()) return {};

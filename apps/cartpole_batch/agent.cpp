@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "batch_settings/batch_limits.hpp"
+#include "caftan/app/place.hpp"
 #include "caftan/base/peer_loss.hpp"
 #include "caftan/caftan.hpp"
 #include "cartpole_batch/observer.hpp"
@@ -14,7 +15,7 @@
 namespace caftan::cartpole_batch {
 
 std::vector<app::MissingRequirement> Agent::requirements(const Config& config, const app::RolePlace& place) {
-  return batch_settings::find_missing(config.batch, batch_settings::observers_at(place));
+  return batch_settings::find_missing(config.batch, app::count_used(place, "observers"));
 }
 
 Agent::Agent(RoleContext& context, Config config)

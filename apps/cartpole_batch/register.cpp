@@ -1,6 +1,7 @@
 #include "cartpole_batch/register.hpp"
 
 #include "batch_settings/batch_limits.hpp"
+#include "caftan/app/place.hpp"
 #include "caftan/caftan.hpp"
 #include "cartpole_batch/agent.hpp"
 #include "cartpole_batch/observer.hpp"
@@ -16,7 +17,7 @@ void register_cartpole_batch(Program& program) {
       .uses<Observer>("observers", at_least(1))
       .method<&Agent::select_action>("select_action", brief)
       .batched<&Agent::select_actions>("select_actions", [](const AgentConfig& config, const app::RolePlace& place) {
-        return batch_settings::limits_of(config.batch, batch_settings::observers_at(place));
+        return batch_settings::limits_of(config.batch, app::count_used(place, "observers"));
       });
 }
 

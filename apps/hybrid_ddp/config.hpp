@@ -5,12 +5,14 @@
 #include <filesystem>
 #include <optional>
 
+#include "checkpoints/checkpoint_config.hpp"
 #include "corpus/config.hpp"
 
 namespace caftan::hybrid_ddp {
 
 /// As collectives::Backend, which a launcher without libtorch does not know.
 enum class BackendName : std::uint8_t { caftan, gloo };
+constexpr bool is_valid(BackendName name) noexcept { return name <= BackendName::gloo; }
 
 struct OptimizerConfig {
   enum class Name : std::uint8_t { sgd, adagrad };
@@ -25,15 +27,7 @@ struct OptimizerConfig {
   }
 };
 
-struct CheckpointConfig {
-  std::int64_t every = 0;
-  std::int64_t keep = 2;
-
-  static void settings(auto& s, CheckpointConfig& c) {
-    s("every", c.every, "training steps between checkpoints, also one at the end; 0 = none").at_least(0).unit("steps");
-    s("keep", c.keep, "newest ones that stay").at_least(1);
-  }
-};
+constexpr bool is_valid(OptimizerConfig::Name name) noexcept { return name <= OptimizerConfig::Name::adagrad; }
 
 /// What the role type "hybrid_ddp.master" reads.
 struct MasterConfig {
@@ -46,7 +40,7 @@ struct MasterConfig {
   std::int64_t measure_every = 100;
   std::int64_t check_every = 1;
   std::optional<double> goal;
-  CheckpointConfig checkpoint;
+  checkpoints::CheckpointConfig checkpoint;
   std::optional<std::filesystem::path> resume;
 
   static void settings(auto& s, MasterConfig& c) {
@@ -68,8 +62,7 @@ struct MasterConfig {
         .greater_than(0)
         .default_text("none");
     s("checkpoint", c.checkpoint, "what a later run can go on from, in the run's folder");
-    s("resume", c.resume, "go on from this checkpoint, or from the newest one of this run's folder")
-        .default_text("none: start anew");
+    checkpoints::resume_setting(s, c.resume);
   }
 };
 

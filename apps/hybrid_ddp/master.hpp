@@ -11,11 +11,11 @@
 #include "caftan/base/result.hpp"
 #include "caftan/nn/remote_module.hpp"
 #include "caftan/rpc/rref.hpp"
+#include "checkpoints/model_checkpoint.hpp"
 #include "hybrid_ddp/config.hpp"
 #include "hybrid_ddp/messages.hpp"
 #include "hybrid_ddp/ps.hpp"
-#include "hybrid_ddp/trainer.hpp"
-#include "image_training/model_checkpoint.hpp"
+#include "hybrid_ddp/trainers.hpp"
 
 namespace caftan {
 class RoleContext;
@@ -39,21 +39,19 @@ class Master {
 
  private:
   Result<void> prepare();
-  Result<void> open();
   Result<void> join();
   Result<void> resume();
   Result<void> train_until(std::int64_t end, const std::stop_token& stop);
   Result<void> measure();
   Result<void> finish();
-  Result<image_training::ModelCheckpoint> make_checkpoint();
+  Result<checkpoints::ModelCheckpoint> make_checkpoint();
   Result<void> write_checkpoint();
-  std::int64_t next_stop() const;
-  image_training::Facts facts() const;
+  checkpoints::Facts facts() const;
 
   RoleContext& context_;
   Config config_;
   RRef<ParameterServer> server_;
-  std::vector<RRef<Trainer>> trainers_;
+  Trainers trainers_;
   TextFacts text_;
   nn::RemoteModule<WordBags> embedding_;
   std::int64_t step_ = 0;

@@ -30,12 +30,12 @@ struct TextFacts {
 struct JoinOrder {
   std::vector<std::string> members{};  ///< the trainers' workers, by rank
   std::uint32_t rank = 0;
-  std::uint8_t backend = 0;  ///< BackendName
+  BackendName backend = BackendName::caftan;
   std::uint64_t bucket = 1;  ///< bytes
   std::int64_t emb = 1;
   std::uint64_t parameter_seed = 0;
   std::uint64_t data_seed = 0;
-  std::uint8_t optimizer = 0;  ///< OptimizerConfig::Name
+  OptimizerConfig::Name optimizer = OptimizerConfig::Name::adagrad;
   double lr = 0;
   bool ordered = false;  ///< trainers step the embedding in the order of their ranks
   std::int64_t check_every = 1;
@@ -58,7 +58,7 @@ struct TrainOrder {
   }
 };
 
-/// What became of it.
+/// What a trainer has done of a TrainOrder; or all trainers together, with the seconds of the slowest.
 struct TrainReport {
   double loss_sum = 0;
   std::int64_t steps = 0;

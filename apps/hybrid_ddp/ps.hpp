@@ -1,5 +1,5 @@
-/// The role type "hybrid_ddp.ps": a worker for the embedding. It does nothing by itself: the master makes the module on
-/// its worker, and trainers call that.
+/// The role type "hybrid_ddp.ps": marks the worker on which the master makes the embedding, a module that trainers
+/// call.
 #pragma once
 
 namespace caftan {

@@ -1,7 +1,6 @@
 #include "hybrid_ddp/requirements.hpp"
 
 #include <algorithm>
-#include <any>
 
 #include "caftan/collectives/collectives.hpp"
 
@@ -11,16 +10,8 @@ using Kind = app::MissingRequirement::Kind;
 
 std::string name_of(BackendName backend) { return backend == BackendName::gloo ? "gloo" : "caftan"; }
 
-std::vector<const TrainerConfig*> trainers_of(const app::RolePlace& place) {
-  std::vector<const TrainerConfig*> trainers;
-  const auto found = place.uses.find("trainers");
-  if (found == place.uses.end()) return trainers;
-  for (const std::any* const config : found->second) trainers.push_back(std::any_cast<TrainerConfig>(config));
-  return trainers;
-}
-
-image_training::Facts facts_of(const MasterConfig& config, const TrainerFacts& trainer, std::size_t trainers,
-                               std::uint64_t seed) {
+checkpoints::Facts facts_of(const MasterConfig& config, const TrainerFacts& trainer, std::size_t trainers,
+                            std::uint64_t seed) {
   return {{"emb", std::to_string(config.emb)},
           {"optimizer.name", config.optimizer.name == OptimizerConfig::Name::sgd ? "sgd" : "adagrad"},
           {"trainers", std::to_string(trainers)},
@@ -52,7 +43,7 @@ std::vector<app::MissingRequirement> find_missing(const MasterConfig& config,
          .kind = Kind::file});
   }
   if (!config.resume) return missing;
-  const auto step = image_training::check_checkpoint(
+  const auto step = checkpoints::check_checkpoint(
       *config.resume, facts_of(config, {first.words, first.per_class, first.batch}, trainers.size(), seed),
       config.max_steps, "max_steps");
   if (!step) missing.push_back({.keys = {"resume", "max_steps"}, .text = step.error().text()});

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "caftan/app/role_type.hpp"
+#include "checkpoints/model_checkpoint.hpp"
 #include "hybrid_ddp/config.hpp"
-#include "image_training/model_checkpoint.hpp"
 
 namespace caftan::hybrid_ddp {
 
@@ -18,16 +18,13 @@ inline constexpr const char* kParameterStream = "parameters";
 /// Returns the backend as a file names it.
 std::string name_of(BackendName backend);
 
-/// Returns the config of each trainer that the role at `place` uses, by rank.
-std::vector<const TrainerConfig*> trainers_of(const app::RolePlace& place);
-
 /// The settings of a trainer that decide how a training goes on.
 struct TrainerFacts {
   std::int64_t words = 0, per_class = 0, batch = 0;
 };
 
-image_training::Facts facts_of(const MasterConfig& config, const TrainerFacts& trainer, std::size_t trainers,
-                               std::uint64_t seed);
+checkpoints::Facts facts_of(const MasterConfig& config, const TrainerFacts& trainer, std::size_t trainers,
+                            std::uint64_t seed);
 
 /// @param seed  of the parameters
 std::vector<app::MissingRequirement> find_missing(const MasterConfig& config,

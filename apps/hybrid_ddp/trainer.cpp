@@ -20,16 +20,13 @@ namespace {
 constexpr std::size_t kPassagesInCall = 256;  // of a measurement
 
 collectives::Backend backend_of(const JoinOrder& order) {
-  const bool is_gloo = static_cast<BackendName>(order.backend) == BackendName::gloo;
-  return is_gloo ? collectives::Backend::gloo : collectives::Backend::caftan;
+  return order.backend == BackendName::gloo ? collectives::Backend::gloo : collectives::Backend::caftan;
 }
 
 Error not_ready() { return {Errc::bad_arguments, "this trainer has no texts or no replica yet"}; }
 
 optim::Algorithm algorithm_of(const JoinOrder& order) {
-  if (static_cast<OptimizerConfig::Name>(order.optimizer) == OptimizerConfig::Name::sgd) {
-    return optim::SGD{.lr = order.lr};
-  }
+  if (order.optimizer == OptimizerConfig::Name::sgd) return optim::SGD{.lr = order.lr};
   return optim::Adagrad{.lr = order.lr};
 }
 

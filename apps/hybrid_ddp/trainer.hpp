@@ -56,7 +56,8 @@ class Trainer {
   Result<void> step(std::int64_t number);
   Result<void> step_parameters(const autograd::Context& context);
   void show(const TrainReport& report, const TrainOrder& order, std::int64_t step) const;
-  /// All others' steps wait for this trainer's: they are to know why it makes none.
+  /// Ends the group with this error, since the steps of all other trainers wait for those of this one. Returns the
+  /// error.
   Error give_up(const Error& error);
 
   RoleContext& context_;

@@ -24,18 +24,6 @@ struct OptimizerConfig {
   }
 };
 
-struct CheckpointConfig {
-  std::int64_t every = 0;
-  std::int64_t keep = 2;
-
-  static void settings(auto& s, CheckpointConfig& c) {
-    s("every", c.every, "steps between checkpoints, counted as those of evaluate_every, also one at the end; 0 = none")
-        .at_least(0)
-        .unit("steps");
-    s("keep", c.keep, "newest ones that stay").at_least(1);
-  }
-};
-
 /// What the role types of trainers read.
 struct TrainerConfig {
   image_data::DataConfig data{};

@@ -1,7 +1,6 @@
 #include "image_training/requirements.hpp"
 
 #include <algorithm>
-#include <any>
 #include <string>
 
 #include "image_data/batches.hpp"
@@ -14,14 +13,6 @@ using Kind = app::MissingRequirement::Kind;
 using Data = image_data::DataConfig::Name;
 
 }  // namespace
-
-std::vector<const TrainerConfig*> trainers_of(const app::RolePlace& place) {
-  std::vector<const TrainerConfig*> trainers;
-  const auto found = place.uses.find("trainers");
-  if (found == place.uses.end()) return trainers;
-  for (const std::any* const config : found->second) trainers.push_back(std::any_cast<TrainerConfig>(config));
-  return trainers;
-}
 
 std::vector<app::MissingRequirement> find_missing(const TrainerConfig& config) {
   return image_data::find_missing(config.data, "data");

@@ -13,9 +13,6 @@
 
 namespace caftan::image_training {
 
-/// Returns the config of each trainer that the role at `place` uses as "trainers", in the order of their numbers.
-std::vector<const TrainerConfig*> trainers_of(const app::RolePlace& place);
-
 /// Returns what is wrong with the images of one trainer on this machine.
 std::vector<app::MissingRequirement> find_missing(const TrainerConfig& config);
 

@@ -8,7 +8,7 @@ TrainerFacts facts_of(const TrainerConfig& config) {
           .batch = config.batch};
 }
 
-void append_facts(Facts& facts, const std::vector<TrainerFacts>& trainers) {
+void append_facts(checkpoints::Facts& facts, const std::vector<TrainerFacts>& trainers) {
   for (std::size_t i = 0; i < trainers.size(); ++i) {
     const std::string of = " of trainer " + std::to_string(i);
     facts.emplace_back("batch" + of, std::to_string(trainers[i].batch));

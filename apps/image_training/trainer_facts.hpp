@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "checkpoints/model_checkpoint.hpp"
 #include "image_training/config.hpp"
-#include "image_training/model_checkpoint.hpp"
 
 namespace caftan::image_training {
 
@@ -25,6 +25,6 @@ TrainerFacts facts_of(const TrainerConfig& config);
 
 /// Appends what has to be the same of each trainer when a training goes on.
 /// @param trainers  in the order of their numbers
-void append_facts(Facts& facts, const std::vector<TrainerFacts>& trainers);
+void append_facts(checkpoints::Facts& facts, const std::vector<TrainerFacts>& trainers);
 
 }  // namespace caftan::image_training

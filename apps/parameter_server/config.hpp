@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "caftan/nn/consistency.hpp"
+#include "checkpoints/checkpoint_config.hpp"
 #include "image_training/config.hpp"
 #include "models/model_name.hpp"
 
@@ -23,7 +24,7 @@ struct ServerConfig {
   std::int64_t evaluate_every = 0;  ///< steps of each trainer
   std::optional<double> goal{};     ///< accuracy
   bool step_log = false;
-  image_training::CheckpointConfig checkpoint{};
+  checkpoints::CheckpointConfig checkpoint{};
   std::optional<std::filesystem::path> resume{};
 
   static void settings(auto& s, ServerConfig& c) {
@@ -40,9 +41,9 @@ struct ServerConfig {
         .unit("steps");
     s("goal", c.goal, "an accuracy at the end below this = failure (exit 1)").range(0, 1).default_text("none");
     s("step_log", c.step_log, "a line for each step of the model, in steps.log of the run's folder");
-    s("checkpoint", c.checkpoint, "what a later run can go on from, in the run's folder; all trainers wait for it");
-    s("resume", c.resume, "go on from this checkpoint, or from the newest one of this run's folder")
-        .default_text("none: start anew");
+    s("checkpoint", c.checkpoint,
+      "what a later run can go on from, in the run's folder; steps are those of each trainer, and all wait for it");
+    checkpoints::resume_setting(s, c.resume);
   }
 };
 

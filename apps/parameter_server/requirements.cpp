@@ -9,7 +9,6 @@ namespace caftan::parameter_server {
 namespace {
 
 using Kind = app::MissingRequirement::Kind;
-using image_training::OptimizerConfig;
 using image_training::TrainerConfig;
 using image_training::TrainerFacts;
 
@@ -20,26 +19,20 @@ void check_resume(const ServerConfig& config, const std::vector<const TrainerCon
   std::vector<TrainerFacts> facts;
   for (const TrainerConfig* const trainer : trainers) facts.push_back(facts_of(*trainer));
   const std::int64_t most = config.max_steps.value_or(std::numeric_limits<std::int64_t>::max());
-  const auto step = image_training::check_checkpoint(*config.resume, facts_of(config, facts, seed), most, "max_steps");
+  const auto step = checkpoints::check_checkpoint(*config.resume, facts_of(config, facts, seed), most, "max_steps");
   if (!step) missing.push_back({.keys = {"resume", "max_steps"}, .text = step.error().text()});
 }
 
 }  // namespace
 
-image_training::Facts facts_of(const ServerConfig& config, const std::vector<TrainerFacts>& trainers,
-                               std::uint64_t seed) {
-  image_training::Facts facts{{"model", models::to_string(config.model)},
-                              {"consistency.mode", std::string(nn::to_string(config.consistency.mode))},
-                              {"optimizer.name", name_of(config.optimizer.name)},
-                              {"trainers", std::to_string(trainers.size())},
-                              {"the seed of the parameters", std::to_string(seed)}};
+checkpoints::Facts facts_of(const ServerConfig& config, const std::vector<TrainerFacts>& trainers, std::uint64_t seed) {
+  checkpoints::Facts facts{{"model", models::to_string(config.model)},
+                           {"consistency.mode", std::string(nn::to_string(config.consistency.mode))},
+                           {"optimizer.name", name_of(config.optimizer.name)},
+                           {"trainers", std::to_string(trainers.size())},
+                           {"the seed of the parameters", std::to_string(seed)}};
   image_training::append_facts(facts, trainers);
   return facts;
-}
-
-optim::Algorithm algorithm_of(const OptimizerConfig& config) {
-  if (config.name == OptimizerConfig::Name::adam) return optim::Adam{.lr = config.lr};
-  return optim::SGD{.lr = config.lr, .momentum = config.momentum};
 }
 
 std::vector<app::MissingRequirement> find_missing(const ServerConfig& config,

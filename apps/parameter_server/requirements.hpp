@@ -6,8 +6,7 @@
 #include <vector>
 
 #include "caftan/app/role_type.hpp"
-#include "caftan/optim/algorithms.hpp"
-#include "image_training/model_checkpoint.hpp"
+#include "checkpoints/model_checkpoint.hpp"
 #include "image_training/trainer_facts.hpp"
 #include "parameter_server/config.hpp"
 
@@ -24,9 +23,7 @@ std::vector<app::MissingRequirement> find_missing(const ServerConfig& config,
                                                   std::uint64_t seed);
 
 /// Returns what has to be the same when a training goes on.
-image_training::Facts facts_of(const ServerConfig& config, const std::vector<image_training::TrainerFacts>& trainers,
-                               std::uint64_t seed);
-
-optim::Algorithm algorithm_of(const image_training::OptimizerConfig& config);
+checkpoints::Facts facts_of(const ServerConfig& config, const std::vector<image_training::TrainerFacts>& trainers,
+                            std::uint64_t seed);
 
 }  // namespace caftan::parameter_server

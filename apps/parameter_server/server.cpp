@@ -5,10 +5,11 @@
 #include <string>
 #include <utility>
 
-#include "caftan/app/seeds.hpp"
+#include "caftan/app/place.hpp"
 #include "caftan/base/peer_loss.hpp"
 #include "caftan/base/settings_io.hpp"
 #include "caftan/caftan.hpp"
+#include "image_training/algorithm.hpp"
 #include "image_training/report_text.hpp"
 #include "image_training/requirements.hpp"
 #include "parameter_server/progress_text.hpp"
@@ -22,9 +23,8 @@ constexpr const char* kStepLog = "steps.log";
 }  // namespace
 
 std::vector<app::MissingRequirement> Server::requirements(const Config& config, const app::RolePlace& place) {
-  constexpr std::uint32_t kReplica = 0;
-  return find_missing(config, image_training::trainers_of(place),
-                      app::stream_seed(place.root_seed, place.role, kReplica, kParameterStream));
+  return find_missing(config, app::used_configs<image_training::TrainerConfig>(place, "trainers"),
+                      app::stream_seed(place, kParameterStream));
 }
 
 Server::Server(RoleContext& context, Config config)
@@ -111,24 +111,24 @@ Result<void> Server::share() {
   return model_.created().result();
 }
 
-image_training::Facts Server::facts() const {
+checkpoints::Facts Server::facts() const {
   std::vector<image_training::TrainerFacts> trainers;
   for (const DataFacts& data : data_) trainers.push_back(data.settings);
   return facts_of(config_, trainers, context_.seed(kParameterStream));
 }
 
 /// Returns the state of a checkpoint's optimizer with the learning rate and the momentum of this run's file.
-Result<wire::Bytes> Server::optimizer_state(const image_training::ModelCheckpoint& checkpoint) const {
+Result<wire::Bytes> Server::optimizer_state(const checkpoints::ModelCheckpoint& checkpoint) const {
   std::vector<at::Tensor> parameters;
   for (const at::Tensor& parameter : checkpoint.parameters) parameters.push_back(parameter.detach().requires_grad_());
   auto optimizer = optim::LocalOptimizer::make({{std::move(parameters), algorithm_of(config_.optimizer)}});
   if (!optimizer) return optimizer.error();
-  if (auto loaded = image_training::load_but_rates(*optimizer, checkpoint.optimizer); !loaded) return loaded.error();
+  if (auto loaded = checkpoints::load_but_rates(*optimizer, checkpoint.optimizer); !loaded) return loaded.error();
   return optimizer->save();
 }
 
 Result<void> Server::resume() {
-  const auto checkpoint = image_training::read_checkpoint(*config_.resume, facts());
+  const auto checkpoint = checkpoints::read_checkpoint(*config_.resume, facts());
   if (!checkpoint) return checkpoint.error();
   if (checkpoint->data != data_.front().checksum) {
     return Error(Errc::invalid_config, config_.resume->string() + ": a checkpoint of a training with other images");
@@ -157,19 +157,11 @@ Result<void> Server::resume() {
   return {};
 }
 
-/// Returns the step at which all trainers have to wait next: for a measurement, a checkpoint, or the end.
-std::int64_t Server::next_stop() const {
-  std::int64_t stop = total_;
-  for (const std::int64_t every : {config_.evaluate_every, config_.checkpoint.every}) {
-    if (every > 0) stop = std::min(stop, (step_ / every + 1) * every);
-  }
-  return stop;
-}
-
 Result<void> Server::train(std::stop_token stop) {
   while (step_ < total_) {
-    if (auto trained = train_until(next_stop(), stop); !trained) return trained;
-    if (auto ended = end_part(step_ == total_); !ended) return ended;
+    const auto end = checkpoints::next_stop(step_, total_, {config_.evaluate_every, config_.checkpoint.every});
+    if (auto trained = train_until(end, stop); !trained) return trained;
+    if (auto ended = end_part(); !ended) return ended;
   }
   return {};
 }
@@ -226,11 +218,11 @@ void Server::give_up_seat(std::size_t trainer) const {
 }
 
 /// What follows when all trainers have made their steps up to a point.
-Result<void> Server::end_part(bool is_last) {
+Result<void> Server::end_part() {
   if (config_.evaluate_every > 0 && step_ % config_.evaluate_every == 0) {
     if (auto measured = measure(); !measured) return measured;
   }
-  if (config_.checkpoint.every > 0 && (is_last || step_ % config_.checkpoint.every == 0)) {
+  if (config_.checkpoint.is_due(step_, total_)) {
     if (auto written = write_checkpoint(); !written) return written;
   }
   show();
@@ -274,14 +266,14 @@ Result<void> Server::write_checkpoint() {
   if (!buffers) return buffers.error();
   auto optimizer = model_.try_save_optimizer();
   if (!optimizer) return optimizer.error();
-  image_training::ModelCheckpoint checkpoint{
+  checkpoints::ModelCheckpoint checkpoint{
       .facts = facts(), .data = data_.front().checksum, .step = step_, .optimizer = *std::move(optimizer)};
   const std::size_t parameters = state->size() - buffers->size();  // they stand before the buffers
   for (std::size_t i = 0; i < state->size(); ++i) {
     (i < parameters ? checkpoint.parameters : checkpoint.buffers).push_back((*state)[i].tensor);
   }
-  const auto written = image_training::write_checkpoint(context_.output_directory() / "checkpoints", checkpoint,
-                                                        config_.checkpoint.keep);
+  const auto written =
+      checkpoints::write_checkpoint(context_.output_directory() / "checkpoints", checkpoint, config_.checkpoint.keep);
   if (!written) return written.error();
   saved_at_ = step_;
   context_.log("checkpoint: step " + std::to_string(step_) + " in " + written->string());
@@ -326,7 +318,7 @@ Result<void> Server::finish() {
   if (!state) return state.error();
   std::vector<at::Tensor> tensors;
   for (const nn::NamedTensor& tensor : *state) tensors.push_back(tensor.tensor);
-  const std::string digest = image_training::fingerprint_of(step_, tensors, {});
+  const std::string digest = checkpoints::fingerprint_of(step_, tensors, {});
   context_.fingerprint(digest);
   context_.report("fingerprint " + digest);
   for (std::size_t i = 0; i < trainers_.size(); ++i) {

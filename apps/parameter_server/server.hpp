@@ -13,8 +13,8 @@
 #include "caftan/base/clock.hpp"
 #include "caftan/nn/shared_module.hpp"
 #include "caftan/rpc/future.hpp"
+#include "checkpoints/model_checkpoint.hpp"
 #include "image_training/image_tensors.hpp"
-#include "image_training/model_checkpoint.hpp"
 #include "parameter_server/config.hpp"
 #include "parameter_server/messages.hpp"
 #include "parameter_server/trainer.hpp"
@@ -39,19 +39,18 @@ class Server {
   Result<void> prepare();
   Result<void> open();
   Result<void> share();
-  Result<wire::Bytes> optimizer_state(const image_training::ModelCheckpoint& checkpoint) const;
+  Result<wire::Bytes> optimizer_state(const checkpoints::ModelCheckpoint& checkpoint) const;
   Result<void> resume();
   Result<void> train(std::stop_token stop);
   Result<void> train_until(std::int64_t end, const std::stop_token& stop);
-  Result<void> end_part(bool is_last);
+  Result<void> end_part();
   Result<void> measure();
   Result<void> write_checkpoint();
   Result<void> lose(std::size_t trainer, const Error& error);
   void give_up_seat(std::size_t trainer) const;
   void show() const;
   Result<void> finish();
-  std::int64_t next_stop() const;
-  image_training::Facts facts() const;
+  checkpoints::Facts facts() const;
   std::string step_log() const;
 
   RoleContext& context_;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "checkpoints/checkpoint_config.hpp"
 #include "image_data/config.hpp"
 #include "image_training/config.hpp"
 
@@ -28,16 +29,6 @@ struct MlpConfig {
   }
 };
 
-struct CheckpointConfig {
-  std::int64_t every = 0;
-  std::int64_t keep = 2;
-
-  static void settings(auto& s, CheckpointConfig& c) {
-    s("every", c.every, "batches between checkpoints, also one at the end; 0 = none").at_least(0).unit("batches");
-    s("keep", c.keep, "newest ones that stay").at_least(1);
-  }
-};
-
 /// What the role type "pipeline.master" reads.
 struct MasterConfig {
   ModelName model = ModelName::resnet18;
@@ -54,7 +45,7 @@ struct MasterConfig {
   image_training::OptimizerConfig optimizer{.lr = 0.05};
   std::int64_t test_images = 500;
   std::optional<double> goal{};  ///< accuracy
-  CheckpointConfig checkpoint{};
+  checkpoints::CheckpointConfig checkpoint{};
   std::optional<std::filesystem::path> resume{};
 
   static void settings(auto& s, MasterConfig& c) {
@@ -88,9 +79,8 @@ struct MasterConfig {
     s("optimizer", c.optimizer, "how the parameters of all stages change");
     s("test_images", c.test_images, "test images that are classified at the end; 0 = none").at_least(0).unit("images");
     s("goal", c.goal, "an accuracy at the end below this = failure (exit 1)").range(0, 1).default_text("none");
-    s("checkpoint", c.checkpoint, "what a later run can go on from, in the run's folder");
-    s("resume", c.resume, "go on from this checkpoint, or from the newest one of this run's folder")
-        .default_text("none: start anew");
+    s("checkpoint", c.checkpoint, "what a later run can go on from, in the run's folder; each batch is a step");
+    checkpoints::resume_setting(s, c.resume);
   }
 };
 

@@ -5,15 +5,21 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <set>
 #include <utility>
 
-#include "caftan/app/seeds.hpp"
+#include "caftan/app/place.hpp"
+#include "caftan/base/clock.hpp"
 #include "caftan/caftan.hpp"
+#include "image_training/algorithm.hpp"
 #include "image_training/report_text.hpp"
+#include "pipeline/batch_run.hpp"
 #include "pipeline/cuts.hpp"
+#include "pipeline/micro_batches.hpp"
 #include "pipeline/requirements.hpp"
+#include "pipeline/stage.hpp"
 
 namespace caftan::pipeline {
 namespace {
@@ -23,10 +29,7 @@ constexpr const char* kPicture = "pipeline.svg";
 }  // namespace
 
 std::vector<app::MissingRequirement> Master::requirements(const Config& config, const app::RolePlace& place) {
-  constexpr std::uint32_t kReplica = 0;
-  const auto stages = place.uses.find("stages");
-  return find_missing(config, stages == place.uses.end() ? 0 : stages->second.size(),
-                      app::stream_seed(place.root_seed, place.role, kReplica, kParameterStream));
+  return find_missing(config, app::count_used(place, "stages"), app::stream_seed(place, kParameterStream));
 }
 
 Master::Master(RoleContext& context, Config config) : context_(context), config_(std::move(config)) {
@@ -40,77 +43,51 @@ Result<void> Master::run(std::stop_token stop) {
 }
 
 Result<void> Master::prepare() {
-  auto units = cut_model(config_);
+  const auto units = cut_model(config_);
   if (!units) return units.error();
-  units_ = *std::move(units);
   if (auto enough = check_workers(config_, workers_.size()); !enough) return enough;
-  if (std::set(workers_.begin(), workers_.end()).size() < workers_.size()) {
-    return Error(Errc::invalid_config, "two stages are on one worker; each needs a worker of its own");
-  }
   auto images = Images::make(config_, context_.seed("data"));
   if (!images) return images.error();
   images_.emplace(*std::move(images));
-  if (auto made = make_stages(); !made) return made;
+  if (auto made = make_stages(*units); !made) return made;
   if (config_.resume) {
     if (auto resumed = resume(); !resumed) return resumed;
   }
   standing_.batches = config_.batches;
-  context_.report("trains " + name_of(config_.model) + " in " + std::to_string(stages_.size()) + " stages with " +
+  context_.report("trains " + name_of(config_.model) + " in " + std::to_string(workers_.size()) + " stages with " +
                   std::to_string(cut_batch(config_).value().size()) + " micro-batches of " +
                   std::to_string(config_.batch) + " images, " + name_of(config_.schedule) +
                   (config_.checkpoint_activations ? ", checkpointed" : "") + ", " + images_->data().source);
   return {};
 }
 
-/// Makes the module of each stage at its worker, and the optimizer over the parameters of all.
-Result<void> Master::make_stages() {
-  StageSpec spec{.model = {.model = config_.model,
-                           .hidden = config_.mlp.hidden,
-                           .dropout = config_.mlp.dropout,
-                           .inputs = images_->numbers(),
-                           .classes = images_->data().classes,
-                           .parameter_seed = context_.seed(kParameterStream),
-                           .dropout_seed = context_.seed("dropout")},
-                 .checkpoints = config_.checkpoint_activations};
+/// Makes the stages at their workers.
+Result<void> Master::make_stages(const std::vector<models::UnitRange>& units) {
+  StagedModel::Options options{.home = context_.name(),
+                               .spec = {.model = {.model = config_.model,
+                                                  .hidden = config_.mlp.hidden,
+                                                  .dropout = config_.mlp.dropout,
+                                                  .inputs = images_->numbers(),
+                                                  .classes = images_->data().classes,
+                                                  .parameter_seed = context_.seed(kParameterStream),
+                                                  .dropout_seed = context_.seed("dropout")},
+                                        .checkpoints = config_.checkpoint_activations},
+                               .algorithm = image_training::algorithm_of(config_.optimizer)};
   const std::vector<std::string> names = unit_names(config_);
-  optim::RemoteParameterGroup group{.parameters = {}, .algorithm = algorithm_of(config_.optimizer)};
-  for (std::size_t i = 0; i < units_.size(); ++i) {
-    spec.first_unit = units_[i].first;
-    spec.end_unit = units_[i].end;
-    spec.next = i + 1 < units_.size() ? workers_[i + 1] : context_.name();
-    auto made = RemoteStage::try_make(context_, workers_[i], spec);
-    if (!made) return made.error();
-    stages_.push_back(*std::move(made));
-    summaries_.push_back({.name = workers_[i], .units = range_name(names, units_[i])});
+  for (std::size_t i = 0; i < units.size(); ++i) {
+    options.places.push_back({workers_[i], units[i]});
+    summaries_.push_back({.name = workers_[i], .units = range_name(names, units[i])});
   }
-  for (const RemoteStage& stage : stages_) {
-    auto parameters = stage.try_named_parameters();  // waits for the constructor, and has its error
-    if (!parameters) return parameters.error();
-    for (nn::NamedReference& parameter : *parameters) {
-      group.parameters.push_back(std::move(parameter.tensor));
-      group.names.push_back(std::move(parameter.name));
-    }
-  }
-  auto optimizer = optim::DistributedOptimizer::try_make(context_, {std::move(group)});
-  if (!optimizer) return optimizer.error();
-  optimizer_.emplace(*std::move(optimizer));
+  auto made = StagedModel::try_make(context_, options);
+  if (!made) return made.error();
+  model_.emplace(*std::move(made));
   return {};
 }
 
-Result<std::vector<nn::StateDict>> Master::states() const {
-  std::vector<nn::StateDict> states;
-  for (const RemoteStage& stage : stages_) {
-    auto state = stage.try_state_dict();
-    if (!state) return state.error();
-    states.push_back(*std::move(state));
-  }
-  return states;
-}
-
-/// Goes on from a checkpoint, whose tensors stand in the order of the layers, wherever the model was cut.
+/// Goes on from a checkpoint, wherever the model was cut when it was written.
 Result<void> Master::resume() {
   const auto checkpoint =
-      image_training::read_checkpoint(*config_.resume, facts_of(config_, context_.seed(kParameterStream)));
+      checkpoints::read_checkpoint(*config_.resume, facts_of(config_, context_.seed(kParameterStream)));
   if (!checkpoint) return checkpoint.error();
   const std::string file = config_.resume->string();
   if (checkpoint->data != images_->data().checksum) {
@@ -120,27 +97,10 @@ Result<void> Master::resume() {
     return Error(Errc::invalid_config, file + ": it stands at batch " + std::to_string(checkpoint->step) +
                                            ", beyond batches = " + std::to_string(config_.batches));
   }
-  auto values = states();
-  if (!values) return values.error();
-  std::size_t parameter = 0;
-  std::size_t buffer = 0;
-  for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
-    const auto buffers = stages_[stage].try_named_buffers();
-    if (!buffers) return buffers.error();
-    nn::StateDict& state = (*values)[stage];
-    const std::size_t parameters = state.size() - buffers->size();
-    for (std::size_t i = 0; i < state.size(); ++i) {
-      const auto& from = i < parameters ? checkpoint->parameters : checkpoint->buffers;
-      std::size_t& at = i < parameters ? parameter : buffer;
-      if (at == from.size()) return Error(Errc::invalid_config, file + ": a checkpoint of another model");
-      state[i].tensor = from[at++];
-    }
-    if (auto loaded = stages_[stage].try_load_state_dict(state); !loaded) return loaded;
-  }
+  if (auto loaded = model_->load(*checkpoint, file); !loaded) return loaded;
   const auto& own = config_.optimizer;
-  if (auto loaded = optimizer_->try_load(checkpoint->optimizer); !loaded) return loaded;
-  optimizer_->set_lr(0, own.lr);
-  if (own.name == image_training::OptimizerConfig::Name::sgd) optimizer_->set_momentum(0, own.momentum);
+  model_->optimizer().set_lr(0, own.lr);
+  if (own.name == image_training::OptimizerConfig::Name::sgd) model_->optimizer().set_momentum(0, own.momentum);
   standing_.batch = first_ = saved_at_ = checkpoint->step;
   context_.report(image_training::resumed_line(standing_.batch, file));
   if (standing_.batch == config_.batches) {
@@ -155,8 +115,7 @@ Result<void> Master::train(const std::stop_token& stop) {
       return Error(Errc::cancelled, "stopped after " + std::to_string(standing_.batch) + " batches");
     }
     if (auto trained = train_batch(stop); !trained) return trained;
-    const std::int64_t every = config_.checkpoint.every;
-    if (every > 0 && (standing_.batch % every == 0 || standing_.batch == config_.batches)) {
+    if (config_.checkpoint.is_due(standing_.batch, config_.batches)) {
       if (auto written = write_checkpoint(); !written) return written;
     }
   }
@@ -168,15 +127,15 @@ Result<void> Master::train_batch(const std::stop_token& stop) {
   const base::TimePoint started = clock.now();
   const double traffic_before = traffic();
   const auto taken = images_->batch(standing_.batch);
-  BatchRun run(context_, stages_, config_.schedule,
+  BatchRun run(context_, model_->stages(), config_.schedule,
                {.step = static_cast<std::uint64_t>(standing_.batch),
                 .images = taken.images,
                 .labels = taken.labels,
                 .pieces = cut_batch(config_).value()});
-  const auto loss = run.run(*optimizer_, stop);
+  const auto loss = run.run(model_->optimizer(), stop);
   if (!loss) return loss.error();
   const double seconds = std::chrono::duration<double>(clock.now() - started).count();
-  auto done = reports();
+  auto done = model_->reports();
   if (!done) return done.error();
   ++standing_.batch;
   context_.metric("master_bytes", traffic() - traffic_before, {.step = standing_.batch});
@@ -184,18 +143,6 @@ Result<void> Master::train_batch(const std::stop_token& stop) {
     return Error(Errc::invalid_config, image_training::diverged_text(standing_.batch, *loss, config_.optimizer.lr));
   }
   return note_batch(*loss, seconds, run.window(), *std::move(done));
-}
-
-Result<std::vector<StageReport>> Master::reports() const {
-  std::vector<Future<StageReport>> asked;
-  for (const RemoteStage& stage : stages_) asked.push_back(stage.rpc_async<&StageModule::report>());
-  std::vector<StageReport> reports;
-  for (auto& one : asked) {
-    auto report = std::move(one).result();
-    if (!report) return report.error();
-    reports.push_back(*std::move(report));
-  }
-  return reports;
 }
 
 Result<void> Master::note_batch(double loss, double seconds, double window, std::vector<StageReport> reports) {
@@ -217,7 +164,7 @@ Result<void> Master::note_batch(double loss, double seconds, double window, std:
   last_ = std::move(reports);
   standing_.loss = loss;
   standing_.s_per_batch = seconds_ / batches;
-  standing_.bubble = bubbles / static_cast<double>(stages_.size());
+  standing_.bubble = bubbles / static_cast<double>(summaries_.size());
   context_.metric("train_loss", loss, curve);
   context_.metric("s_per_batch", standing_.s_per_batch);
   context_.metric("bubble", standing_.bubble);
@@ -234,32 +181,21 @@ double Master::traffic() const {
 
 Result<void> Master::write_checkpoint() {
   if (context_.output_directory().empty() || saved_at_ == standing_.batch) return {};
-  auto optimizer = optimizer_->try_save();
+  auto optimizer = model_->optimizer().try_save();
   if (!optimizer) return optimizer.error();
-  image_training::ModelCheckpoint checkpoint{.facts = facts_of(config_, context_.seed(kParameterStream)),
-                                             .data = images_->data().checksum,
-                                             .step = standing_.batch,
-                                             .optimizer = *std::move(optimizer)};
-  if (auto taken = take_tensors(checkpoint.parameters, checkpoint.buffers); !taken) return taken;
-  const auto written = image_training::write_checkpoint(context_.output_directory() / "checkpoints", checkpoint,
-                                                        config_.checkpoint.keep);
+  auto tensors = model_->tensors();
+  if (!tensors) return tensors.error();
+  const checkpoints::ModelCheckpoint checkpoint{.facts = facts_of(config_, context_.seed(kParameterStream)),
+                                                .data = images_->data().checksum,
+                                                .step = standing_.batch,
+                                                .parameters = std::move(tensors->parameters),
+                                                .buffers = std::move(tensors->buffers),
+                                                .optimizer = *std::move(optimizer)};
+  const auto written =
+      checkpoints::write_checkpoint(context_.output_directory() / "checkpoints", checkpoint, config_.checkpoint.keep);
   if (!written) return written.error();
   saved_at_ = standing_.batch;
   context_.report("checkpoint: batch " + std::to_string(saved_at_) + " in " + written->string());
-  return {};
-}
-
-/// Returns the values of all stages in the order of the layers.
-Result<void> Master::take_tensors(std::vector<at::Tensor>& parameters, std::vector<at::Tensor>& buffers) const {
-  const auto values = states();
-  if (!values) return values.error();
-  for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
-    const auto names = stages_[stage].try_named_buffers();
-    if (!names) return names.error();
-    const nn::StateDict& state = (*values)[stage];
-    const std::size_t count = state.size() - names->size();  // parameters stand before buffers
-    for (std::size_t i = 0; i < state.size(); ++i) (i < count ? parameters : buffers).push_back(state[i].tensor);
-  }
   return {};
 }
 
@@ -267,7 +203,7 @@ Result<void> Master::take_tensors(std::vector<at::Tensor>& parameters, std::vect
 Result<void> Master::measure() {
   if (config_.test_images == 0) return {};
   std::vector<RemoteStage> stages;
-  for (const RemoteStage& stage : stages_) {
+  for (const RemoteStage& stage : model_->stages()) {
     stages.push_back(stage.with({.timeout = base::Duration(0)}));
     stages.back().eval();
   }
@@ -321,10 +257,9 @@ Result<void> Master::finish() {
     if (auto drawn = draw(); !drawn) return drawn;
   }
   if (accuracy_) context_.report(image_training::accuracy_line(*accuracy_));
-  std::vector<at::Tensor> parameters;
-  std::vector<at::Tensor> buffers;
-  if (auto taken = take_tensors(parameters, buffers); !taken) return taken;
-  const std::string digest = image_training::fingerprint_of(standing_.batch, parameters, buffers);
+  const auto tensors = model_->tensors();
+  if (!tensors) return tensors.error();
+  const std::string digest = checkpoints::fingerprint_of(standing_.batch, tensors->parameters, tensors->buffers);
   context_.fingerprint(digest);
   context_.report("fingerprint " + digest);
   if (config_.goal && accuracy_->share() < *config_.goal) {

@@ -1,26 +1,22 @@
-/// The role type "pipeline.master": has the images, the loss and the loop. It drives. The model is at the stages; what
-/// goes from stage to stage never comes here.
+/// The role type "pipeline.master": has the images and the loss, and drives the training. The model is at the stages;
+/// what one stage gives the next never comes here.
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
 
 #include "caftan/app/role_type.hpp"
-#include "caftan/base/clock.hpp"
 #include "caftan/base/result.hpp"
-#include "caftan/nn/named_tensor.hpp"
-#include "caftan/optim/distributed_optimizer.hpp"
-#include "image_training/model_checkpoint.hpp"
+#include "image_training/image_tensors.hpp"
 #include "models/units.hpp"
-#include "pipeline/batch_run.hpp"
 #include "pipeline/config.hpp"
 #include "pipeline/images.hpp"
 #include "pipeline/report_text.hpp"
-#include "pipeline/stage.hpp"
+#include "pipeline/stage_module.hpp"
+#include "pipeline/staged_model.hpp"
 
 namespace caftan {
 class RoleContext;
@@ -44,15 +40,12 @@ class Master {
 
  private:
   Result<void> prepare();
-  Result<void> make_stages();
+  Result<void> make_stages(const std::vector<models::UnitRange>& units);
   Result<void> resume();
   Result<void> train(const std::stop_token& stop);
   Result<void> train_batch(const std::stop_token& stop);
   Result<void> note_batch(double loss, double seconds, double window, std::vector<StageReport> reports);
-  Result<std::vector<StageReport>> reports() const;
   Result<void> write_checkpoint();
-  Result<std::vector<nn::StateDict>> states() const;
-  Result<void> take_tensors(std::vector<at::Tensor>& parameters, std::vector<at::Tensor>& buffers) const;
   Result<void> measure();
   Result<void> draw() const;
   Result<void> finish();
@@ -60,11 +53,9 @@ class Master {
 
   RoleContext& context_;
   Config config_;
-  std::vector<std::string> workers_;        // of the stages
-  std::vector<models::UnitRange> units_{};  ///< of each stage; from `run` on, like all below
-  std::optional<Images> images_{};
-  std::vector<RemoteStage> stages_{};
-  std::optional<optim::DistributedOptimizer> optimizer_{};
+  std::vector<std::string> workers_;  // of the stages
+  std::optional<Images> images_{};    ///< from `run` on, like all below
+  std::optional<StagedModel> model_{};
   std::vector<StageSummary> summaries_{};  // their `bubble` is the sum over all batches of this run
   Standing standing_{};
   std::int64_t first_ = 0;  // batches of earlier runs

@@ -9,7 +9,8 @@ namespace caftan::pipeline {
 std::int64_t peak_memory();
 /// Returns the bytes that are resident; 0 where the kernel does not say.
 std::int64_t resident_memory();
-/// Lets the peak begin anew. Returns false where the kernel does not allow it: then it counts from the process's begin.
+/// Lets the peak begin anew. Returns false where the kernel does not allow that: the peak then counts from the begin of
+/// the process.
 bool forget_peak_memory();
 
 }  // namespace caftan::pipeline

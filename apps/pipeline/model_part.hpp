@@ -67,8 +67,8 @@ class ModelPart {
   explicit ModelPart(std::shared_ptr<models::Mlp> mlp);
   explicit ModelPart(std::shared_ptr<models::ResNet> resnet);
 
-  std::shared_ptr<models::Mlp> mlp_;        // null: it is a ResNet
-  std::shared_ptr<models::ResNet> resnet_;  // null: it is an MLP
+  std::shared_ptr<models::Mlp> mlp_;        // null for a ResNet
+  std::shared_ptr<models::ResNet> resnet_;  // null for an MLP
   std::shared_ptr<models::ImageModel> model_;
 };
 

@@ -54,29 +54,24 @@ std::vector<app::MissingRequirement> find_missing(const MasterConfig& config, st
   std::vector<app::MissingRequirement> missing = image_data::find_missing(config.data, "data");
   check_file(config, stages, missing);
   if (!config.resume) return missing;
-  const auto step = image_training::check_checkpoint(*config.resume, facts_of(config, seed), config.batches, "batches");
+  const auto step = checkpoints::check_checkpoint(*config.resume, facts_of(config, seed), config.batches, "batches");
   if (!step) missing.push_back({.keys = {"resume", "batches"}, .text = step.error().text()});
   return missing;
 }
 
-image_training::Facts facts_of(const MasterConfig& config, std::uint64_t seed) {
-  image_training::Facts facts{{"model", name_of(config.model)},
-                              {"data.name", image_training::name_of(config.data.name)},
-                              {"batch", std::to_string(config.batch)},
-                              {"image_size", config.image_size ? std::to_string(*config.image_size) : "as they are"},
-                              {"optimizer.name", image_training::name_of(config.optimizer.name)},
-                              {"the seed of the parameters", std::to_string(seed)}};
+checkpoints::Facts facts_of(const MasterConfig& config, std::uint64_t seed) {
+  checkpoints::Facts facts{{"model", name_of(config.model)},
+                           {"data.name", image_training::name_of(config.data.name)},
+                           {"batch", std::to_string(config.batch)},
+                           {"image_size", config.image_size ? std::to_string(*config.image_size) : "as they are"},
+                           {"optimizer.name", image_training::name_of(config.optimizer.name)},
+                           {"the seed of the parameters", std::to_string(seed)}};
   if (config.model != ModelName::mlp) return facts;
   std::string hidden;
   for (const std::int64_t size : config.mlp.hidden) hidden += (hidden.empty() ? "" : ", ") + std::to_string(size);
   facts.emplace_back("mlp.hidden", "[" + hidden + "]");
   facts.emplace_back("mlp.dropout", format_number(config.mlp.dropout));
   return facts;
-}
-
-optim::Algorithm algorithm_of(const image_training::OptimizerConfig& config) {
-  if (config.name == image_training::OptimizerConfig::Name::adam) return optim::Adam{.lr = config.lr};
-  return optim::SGD{.lr = config.lr, .momentum = config.momentum};
 }
 
 }  // namespace caftan::pipeline

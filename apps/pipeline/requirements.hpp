@@ -7,8 +7,7 @@
 #include <vector>
 
 #include "caftan/app/role_type.hpp"
-#include "caftan/optim/algorithms.hpp"
-#include "image_training/model_checkpoint.hpp"
+#include "checkpoints/model_checkpoint.hpp"
 #include "pipeline/config.hpp"
 
 namespace caftan::pipeline {
@@ -21,9 +20,7 @@ inline constexpr const char* kParameterStream = "parameters";
 std::vector<app::MissingRequirement> find_missing(const MasterConfig& config, std::size_t stages, std::uint64_t seed);
 
 /// Returns what has to be the same when a training goes on: not the cuts, the schedule and the micro-batches.
-image_training::Facts facts_of(const MasterConfig& config, std::uint64_t seed);
-
-optim::Algorithm algorithm_of(const image_training::OptimizerConfig& config);
+checkpoints::Facts facts_of(const MasterConfig& config, std::uint64_t seed);
 
 /// Checks that each stage has a worker of its own.
 /// Errors: invalid_config (fewer or more workers than stages).

@@ -9,7 +9,7 @@ class RoleContext;
 
 namespace caftan::pipeline {
 
-/// It only marks the worker: the stage is a StageModule, and what its methods take turns with.
+/// Marks a worker as one for a stage, so that the master finds the worker: the stage itself is a StageModule.
 class Stage {
  public:
   using Config = StageConfig;

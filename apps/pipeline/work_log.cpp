@@ -30,12 +30,10 @@ void WorkLog::add_gradient() {
     if (held_ > 0) --held_;
     ended = backward_.micro_batch;
   }
-  complete(ended);
+  end_pass(ended);
 }
 
-void WorkLog::end_pass(std::uint32_t micro_batch) { complete(micro_batch); }
-
-void WorkLog::complete(std::uint32_t micro_batch) {
+void WorkLog::end_pass(std::uint32_t micro_batch) {
   decltype(waiting_)::node_type waiter;
   {
     const base::LockGuard lock(mutex_);

@@ -1,5 +1,6 @@
-/// `WorkLog`: what one stage has done, and who waits for the end of a backward. A backward is no call: the log learns
-/// of it from hooks of the stage's result (the backward begins) and of its parameters (each has its gradient: it ends).
+/// `WorkLog`: what one stage has done, and futures of the ends of its backwards. A backward is no call: a hook of the
+/// stage's result reports its begin, hooks of the stage's parameters its end, which is there when each has its
+/// gradient.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +31,8 @@ class WorkLog {
   void begin_backward(std::uint32_t micro_batch);
   /// A parameter has got its gradient.
   void add_gradient();
-  /// The backward of a micro-batch is over at all stages: who waits for it here waits no longer.
+  /// The backward of a micro-batch has ended here, or at all stages: completes the future of `backward_ended`, if there
+  /// is one. Twice is once.
   void end_pass(std::uint32_t micro_batch);
 
   /// Returns a future that is ready once the backward of a micro-batch has ended at this stage.
@@ -42,15 +44,14 @@ class WorkLog {
   std::uint32_t take_most_held();
 
  private:
-  void complete(std::uint32_t micro_batch);
-
   const std::size_t parameters_;
   const std::shared_ptr<const base::Clock> clock_;
   base::Mutex mutex_;
   std::vector<Work> works_ CAFTAN_GUARDED_BY(mutex_);
   std::map<std::uint32_t, Promise<void>> waiting_ CAFTAN_GUARDED_BY(mutex_);
-  Work backward_ CAFTAN_GUARDED_BY(mutex_);         // the one under way
-  std::size_t left_ CAFTAN_GUARDED_BY(mutex_) = 0;  // gradients that it still needs; 0 = none is under way
+  Work backward_ CAFTAN_GUARDED_BY(mutex_);  // the one under way
+  std::size_t left_ CAFTAN_GUARDED_BY(mutex_) =
+      0;  // gradients that backward_ still needs; 0 = no backward is under way
   std::uint32_t held_ CAFTAN_GUARDED_BY(mutex_) = 0;
   std::uint32_t most_held_ CAFTAN_GUARDED_BY(mutex_) = 0;
 };

@@ -1,4 +1,5 @@
-/// `BucketHooks`: hands on the gradients of a bucket as soon as a backward pass has the last of them, while it goes on.
+/// `BucketHooks`: hands on the gradients of a bucket as soon as a backward pass has the last of them, while the pass
+/// goes on.
 #pragma once
 
 #include <ATen/core/Tensor.h>

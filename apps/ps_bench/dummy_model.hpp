@@ -1,4 +1,4 @@
-/// The benchmark's model: it learns nothing of use, it costs what a model costs.
+/// The benchmark's model, which learns nothing of use and costs what a model costs.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "caftan/app/place.hpp"
 #include "caftan/base/settings_io.hpp"
 #include "caftan/caftan.hpp"
 #include "ps_bench/data.hpp"
@@ -17,11 +18,6 @@
 
 namespace caftan::ps_bench {
 namespace {
-
-std::uint32_t count_at(const app::RolePlace& place, const char* use) {
-  const auto found = place.uses.find(use);
-  return found == place.uses.end() ? 0 : static_cast<std::uint32_t>(found->second.size());
-}
 
 /// Returns "trainer_forward_pass_ms" for "forward_metric,forward_pass".
 std::string metric_name(const std::string& role, const std::string& name) {
@@ -40,8 +36,8 @@ Result<void> write_file(const std::filesystem::path& file, const std::string& te
 }  // namespace
 
 std::vector<app::MissingRequirement> Master::requirements(const Config& config, const app::RolePlace& place) {
-  const std::uint32_t servers = count_at(place, "servers");
-  const std::uint32_t trainers = count_at(place, "trainers");
+  const auto servers = static_cast<std::uint32_t>(app::count_used(place, "servers"));
+  const auto trainers = static_cast<std::uint32_t>(app::count_used(place, "trainers"));
   if (servers == 0 || trainers == 0) return {};  // which `check` reports by itself
   return find_missing(config, servers, trainers);
 }

@@ -34,9 +34,8 @@ class Master {
 
   /// Runs the benchmark and writes its reports.
   /// Errors: cancelled (`stop` was requested), io_error, those of calls; user_error (with a rule that averages,
-  /// trainers
-  ///   of one server ended with different models). Without one of its workers it measures something else, so the loss
-  ///   of any is an error.
+  ///   trainers of one server ended with different models). The loss of any worker is an error: the benchmark would
+  ///   measure something else without that worker.
   Result<void> run(std::stop_token stop);
 
  private:

@@ -1,5 +1,5 @@
-/// The role type "ps_bench.trainer": has samples and a model, computes gradients, and lets its servers make of them
-/// what their rule says. It does not drive: the master does.
+/// The role type "ps_bench.trainer": has samples and a model, computes gradients when the master asks for that,
+/// and lets its servers make of the gradients what their rule says.
 #pragma once
 
 #include <cstdint>

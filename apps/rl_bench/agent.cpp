@@ -5,13 +5,14 @@
 #include <utility>
 
 #include "batch_settings/batch_limits.hpp"
+#include "caftan/app/place.hpp"
 #include "caftan/caftan.hpp"
 #include "rl_bench/state_size.hpp"
 
 namespace caftan::rl_bench {
 
 std::vector<app::MissingRequirement> Agent::requirements(const Config& config, const app::RolePlace& place) {
-  auto missing = batch_settings::find_missing(config.batch, batch_settings::observers_at(place));
+  auto missing = batch_settings::find_missing(config.batch, app::count_used(place, "observers"));
   if (const auto sizes = parse_state_size(config.state_size); !sizes) {
     missing.push_back(
         {.keys = {"state_size"}, .text = sizes.error().message(), .kind = app::MissingRequirement::Kind::file});

@@ -1,6 +1,7 @@
 #include "rl_bench/register.hpp"
 
 #include "batch_settings/batch_limits.hpp"
+#include "caftan/app/place.hpp"
 #include "caftan/caftan.hpp"
 #include "rl_bench/agent.hpp"
 #include "rl_bench/coordinator.hpp"
@@ -21,7 +22,7 @@ void register_rl_bench(Program& program) {
       .batched<&Agent::select_actions>("select_actions",
                                        [](const AgentConfig& config, const app::RolePlace& place) {
                                          return batch_settings::limits_of(config.batch,
-                                                                          batch_settings::observers_at(place));
+                                                                          app::count_used(place, "observers"));
                                        })
       .method<&Agent::take_times>("take_times", brief);
   program.role<Coordinator>("rl_bench.coordinator")

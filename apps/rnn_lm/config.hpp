@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "checkpoints/checkpoint_config.hpp"
 #include "corpus/config.hpp"
 
 namespace caftan::rnn_lm {
@@ -27,16 +28,6 @@ struct OptimizerConfig {
     s("decay", c.decay, "the learning rate is multiplied by this when a validation brought nothing better")
         .greater_than(0)
         .at_most(1);
-  }
-};
-
-struct CheckpointConfig {
-  std::int64_t every = 0;
-  std::int64_t keep = 2;
-
-  static void settings(auto& s, CheckpointConfig& c) {
-    s("every", c.every, "training steps between checkpoints, also one at the end; 0 = none").at_least(0).unit("steps");
-    s("keep", c.keep, "newest ones that stay").at_least(1);
   }
 };
 
@@ -63,7 +54,7 @@ struct TrainerConfig {
   std::int64_t max_steps = 600;
   std::int64_t validate_every = 100;
   std::optional<double> goal;
-  CheckpointConfig checkpoint;
+  checkpoints::CheckpointConfig checkpoint;
   std::optional<std::filesystem::path> resume;
   GenerateConfig generate;
 
@@ -87,8 +78,7 @@ struct TrainerConfig {
         .unit("nats per character")
         .default_text("none");
     s("checkpoint", c.checkpoint, "what a later run can go on from, in the run's folder");
-    s("resume", c.resume, "go on from this checkpoint, or from the newest one of this run's folder")
-        .default_text("none: start anew");
+    checkpoints::resume_setting(s, c.resume);
     s("generate", c.generate, "a sample of what was learned");
   }
 };

@@ -111,6 +111,12 @@ Registry make_shared_registry();
 /// Lets `forward_at_gate` go on.
 void open_gate();
 
+/// A handle that shows what its context reads.
+struct Opened : nn::SharedModule<Layers> {
+  explicit Opened(const nn::SharedModule<Layers>& other) : nn::SharedModule<Layers>(other) {}
+  Future<nn::Reading> read() const { return open(); }
+};
+
 /// A trainer that a test moves. Threads: that of the test.
 class ByHandTrainer {
  public:

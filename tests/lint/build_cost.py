@@ -23,9 +23,10 @@ FILE_LIMIT = 23.0  # CPU seconds
 FURTHER_LIMIT = 8.0  # for each further source that a unity build compiles in the same unit
 # What may be slower, and why.
 SLOW = {"tests/bench/reference_agent.cpp": "PyTorch's own RPC agent comes whole or not at all"}
-# name: (folders, CPU seconds); minutes on two cores = CPU seconds / 120
+# name: (folders, CPU seconds); minutes on two cores = CPU seconds / 120. A user builds all nine applications. Their plan
+# (issue 14) allows 1,500 CPU s; they take 730, and the limit shows it when that grows by more than a third.
 GROUPS = {
-    "what ./caftan run builds": (("libs/", "actors/", "apps/"), 700.0),
+    "what ./caftan run builds": (("libs/", "actors/", "apps/"), 1000.0),
     "everything": (("libs/", "actors/", "apps/", "tests/"), 2600.0),
 }
 SAMPLES = 5

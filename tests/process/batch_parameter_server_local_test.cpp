@@ -8,9 +8,9 @@
 
 #include "batch_parameter_server/requirements.hpp"
 #include "caftan/app/seeds.hpp"
+#include "checkpoints/model_checkpoint.hpp"
 #include "command.hpp"
 #include "image_training/learner.hpp"
-#include "image_training/model_checkpoint.hpp"
 #include "programs.hpp"
 
 namespace caftan::test::batch_parameter_server_local_test {
@@ -88,7 +88,7 @@ TEST_P(BatchServerAlone, EqualsAveragingInOneProcess) {
                  {"run", kConfigs + "/batch_parameter_server.test.toml", server + "model=" + c.model,
                   server + "rounds=" + std::to_string(c.rounds), server + "goal=0.0", server + "evaluate_every=0"});
   ASSERT_EQ(finished.code, 0) << finished.err;
-  const auto checkpoint = image_training::read_checkpoint(folder.path() / "runs/latest", {{"model", c.model}}).value();
+  const auto checkpoint = checkpoints::read_checkpoint(folder.path() / "runs/latest", {{"model", c.model}}).value();
   EXPECT_EQ(checkpoint.step, c.rounds);
   const std::vector<at::Tensor> alone = train_alone(c);
   ASSERT_EQ(checkpoint.parameters.size(), alone.size());
@@ -110,8 +110,7 @@ TEST(BatchServerAlone, WithoutTheFirstTrainerStatisticsGoOnAndNoRoundWaits) {
   ASSERT_EQ(::kill(command.worker("trainer-0"), SIGKILL), 0);
   EXPECT_EQ(command.wait(), 0) << command.err();
   EXPECT_THAT(command.err(), ::testing::HasSubstr("lost: trainer-0 was killed by signal 9"));
-  const auto checkpoint =
-      image_training::read_checkpoint(folder.path() / "runs/latest", {{"model", "resnet18"}}).value();
+  const auto checkpoint = checkpoints::read_checkpoint(folder.path() / "runs/latest", {{"model", "resnet18"}}).value();
   EXPECT_EQ(checkpoint.step, 8);
   int counters = 0;
   for (const at::Tensor& buffer : checkpoint.buffers) {

@@ -76,6 +76,9 @@ TEST_F(HybridDdp, AResumedRunEndsWithTheSameBits) {
   const Finished other = run({kMaster + "resume=" + first, "roles.trainer.replicas=3"});
   EXPECT_EQ(other.code, 2) << "found before anything starts";
   EXPECT_THAT(other.err, HasSubstr("trainers = 2, here it is 3"));
+  const Finished texts = run({kMaster + "resume=" + first, "roles.trainer.config.corpus.name=common-licenses"});
+  EXPECT_EQ(texts.code, 1);
+  EXPECT_THAT(texts.err, HasSubstr("a checkpoint of a training with other texts"));
 }
 
 TEST_F(HybridDdp, AMissedGoalFails) {

@@ -15,9 +15,9 @@
 
 #include "caftan/app/seeds.hpp"
 #include "caftan/nn/replay.hpp"
+#include "checkpoints/model_checkpoint.hpp"
 #include "image_data/batches.hpp"
 #include "image_training/learner.hpp"
-#include "image_training/model_checkpoint.hpp"
 #include "parameter_server/served_model.hpp"
 #include "programs.hpp"
 
@@ -70,7 +70,7 @@ class Alone {
 /// @param run   the run's folder
 /// @param from  the checkpoint that the run went on from, if it did
 inline void expect_replay(const std::filesystem::path& run, std::uint32_t trainers, const optim::Algorithm& algorithm,
-                          const std::optional<image_training::ModelCheckpoint>& from = std::nullopt) {
+                          const std::optional<checkpoints::ModelCheckpoint>& from = std::nullopt) {
   const nn::StepLog log = nn::read_step_log(run / "steps.log").value();
   Alone alone(trainers);
   std::vector<at::Tensor> parameters;
@@ -83,7 +83,7 @@ inline void expect_replay(const std::filesystem::path& run, std::uint32_t traine
       log, optimizer,
       [&alone](const nn::Contribution& of, std::span<const at::Tensor> at) { return alone.gradients(of, at); });
   ASSERT_TRUE(replayed) << replayed.error();
-  const auto last = image_training::read_checkpoint(run, {{"model", "convnet"}}).value();
+  const auto last = checkpoints::read_checkpoint(run, {{"model", "convnet"}}).value();
   ASSERT_EQ(last.parameters.size(), parameters.size());
   for (std::size_t i = 0; i < parameters.size(); ++i) EXPECT_TRUE(last.parameters[i].equal(parameters[i])) << i;
 }

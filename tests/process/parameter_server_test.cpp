@@ -49,7 +49,7 @@ TEST_P(SharedServerModes, CM17_TheReplayOfTheLogGivesTheParametersBitForBit) {
   EXPECT_THAT(finished.out, AllOf(HasSubstr("\nstaleness: "), HasSubstr("of 500 test images, in evaluation mode\n")));
   const nn::StepLog log = nn::read_step_log(folder.path() / "runs/latest/steps.log").value();
   EXPECT_EQ(log.last().value, GetParam().name == "sync" ? 12U : 12U * GetParam().trainers);
-  EXPECT_EQ(image_training::read_checkpoint(folder.path() / "runs/latest", {{"model", "convnet"}}).value().step, 12);
+  EXPECT_EQ(checkpoints::read_checkpoint(folder.path() / "runs/latest", {{"model", "convnet"}}).value().step, 12);
   expect_replay(folder.path() / "runs/latest", GetParam().trainers, optim::SGD{.lr = 0.2});
 }
 

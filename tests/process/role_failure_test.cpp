@@ -53,13 +53,14 @@ TEST_P(RoleFailures, AConstructorThatThrowsEndsTheRunWithItsWords) {
 
 TEST_P(RoleFailures, BI2_AConstructorThatHangsIsNamedWithItsRole) {
   const Folder folder;
-  folder.write("t.toml", ticking_file("start_timeout = \"2s\"\n"));
+  // Long enough for the processes to be there on a slow machine beside other tests: only the constructor is missing.
+  folder.write("t.toml", ticking_file("start_timeout = \"6s\"\n"));
   const Finished run =
       run_to_end(folder, kTicking, {"run", "t.toml", "run.placement=" + GetParam(), "roles.echo.config.birth=hangs"});
   EXPECT_EQ(run.code, 1);
   // In one process the error may name the ticker, too: it may wait for an echo whose constructor has no runner left.
   EXPECT_THAT(run.err, AllOf(HasSubstr("error: start: the constructor"), HasSubstr("echo-0 (role 'echo')"),
-                             HasSubstr(" not returned within 2s (run.start_timeout)")));
+                             HasSubstr(" not returned within 6s (run.start_timeout)")));
 }
 
 TEST_P(RoleFailures, AProcessThatASignalKillsIsNamed) {

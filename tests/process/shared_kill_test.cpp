@@ -217,7 +217,7 @@ class KilledSharedServer : public ::testing::TestWithParam<Case> {
 
   /// Goes on from the newest checkpoint of `run`.
   void expect_resume(const std::filesystem::path& run) {
-    const auto checkpoint = image_training::read_checkpoint(run, {{"model", "convnet"}});
+    const auto checkpoint = checkpoints::read_checkpoint(run, {{"model", "convnet"}});
     ASSERT_TRUE(checkpoint) << checkpoint.error();
     const Finished rest = run_to_end(folder_, kCaftan, command({steps(kSteps), kSharing + "resume=" + run.string()}));
     ASSERT_EQ(rest.code, 0) << rest.err;
@@ -247,8 +247,8 @@ TEST_P(KilledSharedServer, CM15_CM17_TheOthersGoOnAndAResumedRunHasTheSameBits) 
   ASSERT_NO_FATAL_FAILURE(moment_.point == Point::load ? start_and_reach_a_load() : start_and_reach_a_step());
   ASSERT_NO_FATAL_FAILURE(kill());
   if (moment_.goes_on && moment_.victim != "server") {
-    std::optional<image_training::ModelCheckpoint> from;
-    if (!from_.empty()) from = image_training::read_checkpoint(from_, {{"model", "convnet"}}).value();
+    std::optional<checkpoints::ModelCheckpoint> from;
+    if (!from_.empty()) from = checkpoints::read_checkpoint(from_, {{"model", "convnet"}}).value();
     expect_replay(latest(), replicas(), kAlgorithm, from);
   } else {
     expect_resume(from_.empty() ? latest() : from_);

@@ -20,14 +20,13 @@
 #include "launch/run_end.hpp"
 #include "launch/run_process.hpp"
 #include "launch/run_record.hpp"
+#include "launch/shown_progress.hpp"
 #include "launch/signal_source.hpp"
 #include "role/spin_of_run.hpp"
 #include "worker/runners.hpp"
 
 namespace caftan::actors {
 namespace {
-
-constexpr base::Duration kDrawEvery = std::chrono::milliseconds(100);
 
 /// The longest that a round of the launcher's loop waits. Of a round that took longer than kLongRound, all but kRound
 /// counts as time in which the launcher was stopped.
@@ -55,11 +54,11 @@ class Launch {
         record_(std::move(record)),
         addresses_(std::move(addresses)),
         view_(options.application.output.progress),
+        progress_(options.plan, view_),
         supervisor_(supervisor_options(options), clock_.now()),
         started_(clock_.now()),
         looked_(started_),
         next_row_(started_ + options.application.output.every),
-        standing_(options.plan.workers.size()),
         errors_(options.plan.workers.size()) {}
 
   LaunchOutcome run();
@@ -91,8 +90,6 @@ class Launch {
   void draw(bool at_once);
   void write_rows();
   LaunchOutcome finish();
-  std::string where() const;
-  bool is_named(std::size_t worker) const;
 
   const LaunchOptions& options_;
   SignalSource& signals_;
@@ -100,6 +97,7 @@ class Launch {
   RunRecord record_;
   RunAddresses addresses_;
   RunView view_;
+  ShownProgress progress_;
   base::SteadyClock clock_;
   run::Supervisor supervisor_;
   const base::TimePoint started_;
@@ -107,13 +105,9 @@ class Launch {
   std::optional<base::TimePoint> met_;  // when the start was over
   std::vector<std::string> early_;      // results that came before
   base::TimePoint next_row_;
-  base::TimePoint next_drawing_{};
   // By number of the process in the plan; null for processes of other hosts.
   std::vector<std::unique_ptr<RunProcess>> processes_;
-  std::vector<std::optional<ProgressState>> standing_;  // by worker
-  std::vector<Error> errors_;                           // by worker: the error that the worker itself has reported
-  std::optional<std::size_t> shown_;                    // the worker whose progress is shown
-  bool progress_is_news_ = false;
+  std::vector<Error> errors_;  // by worker: the error that the worker itself has reported
   bool must_exit_ = false;
 };
 
@@ -280,20 +274,16 @@ void Launch::take_ready(std::size_t worker) {
 }
 
 void Launch::take_progress(std::size_t worker, const run::Progress& progress) {
-  standing_[worker] = ProgressState{progress.done, progress.total, progress.text};
-  shown_ = worker;
-  progress_is_news_ = true;
+  progress_.take(worker, {progress.done, progress.total, progress.text});
   draw(false);
 }
 
 void Launch::take_report(const run::Report& report) {
-  progress_is_news_ = false;  // progress from before the report would be drawn behind the results
+  progress_.drop_news();
   // Results that come before the start is over are shown after the lines that report each worker ready.
   if (supervisor_.phase() == run::Supervisor::Phase::starting) return early_.push_back(report.text);
   view_.result(report.text);
 }
-
-std::string Launch::where() const { return shown_ ? where_of(*standing_[*shown_]) : std::string(); }
 
 /// RN-9
 void Launch::take_exit() {
@@ -342,7 +332,7 @@ void Launch::take_news() {
     }
     if (!death) continue;
     if (processes_[i]->pid() == 0 && death->number != 0) must_exit_ = true;
-    supervisor_.died(static_cast<int>(i), *death, where(), clock_.now());
+    supervisor_.died(static_cast<int>(i), *death, progress_.where(), clock_.now());
   }
 }
 
@@ -384,18 +374,9 @@ void Launch::take_losses() {
 }
 
 void Launch::draw(bool at_once) {
-  if (!shown_ || !progress_is_news_ || supervisor_.is_over()) return;
+  if (supervisor_.is_over()) return;
   const base::TimePoint now = clock_.now();
-  const bool due = view_.is_live() ? now >= next_drawing_ : at_once;
-  if (!due) return;
-  next_drawing_ = now + kDrawEvery;
-  view_.progress(planned(*shown_).name, *standing_[*shown_], met_ ? clock_.now() - *met_ : base::Duration::zero(),
-                 is_named(*shown_));
-}
-
-/// Whether lines of progress name the worker that reports them: not where that worker is the only one that drives.
-bool Launch::is_named(std::size_t worker) const {
-  return std::ranges::count_if(options_.plan.workers, &app::PlannedWorker::drives) != 1 || !planned(worker).drives;
+  progress_.draw(at_once, now, met_ ? now - *met_ : base::Duration::zero());
 }
 
 void Launch::write_rows() {

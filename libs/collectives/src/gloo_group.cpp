@@ -6,6 +6,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 #include <cstring>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -120,25 +121,37 @@ class GlooCollectives final : public Collectives {
   using Take = std::function<Result<std::vector<Tensors>>()>;
 
   Future<std::vector<Tensors>> run(const Operation& operation, const Tensors& tensors, const Start& start, Take take);
-  void follow(std::uint64_t number, const Start& start, Take take);
+  void follow(std::uint64_t number, const Result<Work>& work, Take take);
 
   const std::shared_ptr<Group> group_;
   std::shared_ptr<Collectives> control_;
   const std::shared_ptr<Carrier> carrier_;
-  base::Mutex order_;  ///< gloo numbers operations in the order of its calls
 };
 
-/// Begins an operation in the group, which ends it if a member is lost, and lets gloo carry it.
-Future<std::vector<Tensors>> GlooCollectives::run(const Operation& operation, const Tensors& tensors,
-                                                  const Start& start, Take take) {
-  const base::LockGuard lock(order_);
-  return group_->begin_elsewhere(operation, tensors, [&](std::uint64_t number) { follow(number, start, take); });
+/// Taken while gloo starts an operation: libtorch 2.11 writes down each operation in a list of the process
+/// (FlightRecorder::record), and adds a process group to its map there without a lock.
+base::Mutex& recorder_mutex() {
+  static base::Mutex mutex;
+  return mutex;
 }
 
-void GlooCollectives::follow(std::uint64_t number, const Start& start, Take take) {
-  const auto gloo = carrier_->group();
-  if (!gloo) return;  // the group has failed, and with it the operation
-  const Result<Work> work = tensor::catch_torch(Errc::io_error, [&]() -> Result<Work> { return start(*gloo); });
+/// Begins an operation in the group, which ends it if a member is lost, and lets gloo carry it. Gloo numbers operations
+/// in the order of its calls.
+Future<std::vector<Tensors>> GlooCollectives::run(const Operation& operation, const Tensors& tensors,
+                                                  const Start& start, Take take) {
+  std::optional<std::pair<std::uint64_t, Result<Work>>> started;
+  Future<std::vector<Tensors>> future = group_->begin_elsewhere(operation, tensors, [&](std::uint64_t number) {
+    const auto gloo = carrier_->group();
+    if (!gloo) return;  // the group has failed, and with it the operation
+    const base::LockGuard lock(recorder_mutex());
+    started.emplace(number, tensor::catch_torch(Errc::io_error, [&]() -> Result<Work> { return start(*gloo); }));
+  });
+  if (started) follow(started->first, started->second, std::move(take));
+  return future;
+}
+
+/// Completes the operation when gloo has carried it: here, if it already has.
+void GlooCollectives::follow(std::uint64_t number, const Result<Work>& work, Take take) {
   if (!work) return group_->fail_soon(work.error());
   (*work)->getFuture()->addCallback(
       [group = group_, number, take = std::move(take)](c10::ivalue::Future& done) {

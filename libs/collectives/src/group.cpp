@@ -70,14 +70,17 @@ Future<std::vector<Tensors>> Group::begin_elsewhere(Operation operation, const T
   GroupExchange::Actions actions;
   Result<std::uint64_t> number = Error();
   {
-    const base::LockGuard lock(mutex_);
-    number = has_left_ ? Result<std::uint64_t>(Error(Errc::shut_down, "this member has left the group " + key_.name))
-                       : exchange_.begin(operation, tensors, actions);
-    if (number) open_.emplace(*number, std::move(promise));
+    const base::LockGuard in_order(order_);
+    {
+      const base::LockGuard lock(mutex_);
+      number = has_left_ ? Result<std::uint64_t>(Error(Errc::shut_down, "this member has left the group " + key_.name))
+                         : exchange_.begin(operation, tensors, actions);
+      if (number) open_.emplace(*number, std::move(promise));
+    }
+    if (number && carry) carry(*number);
   }
   if (!number) promise.set(number.error());
   carry_out(std::move(actions));
-  if (number && carry) carry(*number);
   return future;
 }
 
@@ -270,6 +273,9 @@ void Group::on_reply(int to, const PieceHeader& header, const Tensors& tensors, 
     const base::LockGuard lock(mutex_);
     if (has_left_) return;
   }
+  // The member has left the group, or its worker stops: its message or the end of its session says which (CO-8, CO-9).
+  // Neither comes where the worker had left before this group was made.
+  if (reply.error().code() == Errc::shut_down) return fail_soon(reply.error());
   fail_everywhere(reply.error());
 }
 

@@ -67,7 +67,7 @@ Result<std::shared_ptr<Group>> GroupTable::open(const std::shared_ptr<rpc::Calle
     for (auto one = first; one != last; ++one) early.push_back(std::move(one->second));
     early_.erase(first, last);
   }
-  for (const Early& use : early) use(group);
+  for (const Early& one : early) one.use(group);
   return group;
 }
 
@@ -87,7 +87,7 @@ Result<std::shared_ptr<Group>> GroupTable::find(const Peer& from, const GroupKey
   return other;
 }
 
-void GroupTable::with_group(const Peer& from, const GroupKey& key, Early use) {
+void GroupTable::with_group(const Peer& from, const GroupKey& key, Use use, std::shared_ptr<Promise<void>> answer) {
   std::shared_ptr<Group> group;
   std::optional<Error> refused;
   {
@@ -101,10 +101,10 @@ void GroupTable::with_group(const Peer& from, const GroupKey& key, Early use) {
     } else if (made != made_.end() && key.instance < made->second) {
       refused = Error(Errc::shut_down, "this member has left the group " + key.name);
     } else {
-      early_.emplace(Place{key.name, key.instance},
-                     [this, from, key, use = std::move(use)](const Result<std::shared_ptr<Group>>& joined) {
-                       use(joined ? find(from, key, *joined) : joined);
-                     });
+      Use once_joined = [this, from, key, use = std::move(use)](const Result<std::shared_ptr<Group>>& joined) {
+        use(joined ? find(from, key, *joined) : joined);
+      };
+      early_.emplace(Place{key.name, key.instance}, Early{from.id(), std::move(once_joined), std::move(answer)});
       return;
     }
   }
@@ -114,19 +114,39 @@ void GroupTable::with_group(const Peer& from, const GroupKey& key, Early use) {
 Future<void> GroupTable::on_piece(const Peer& from, const GroupKey& key, PieceHeader header, Tensors tensors) {
   auto promise = std::make_shared<Promise<void>>();
   Future<void> answered = promise->future();
-  with_group(from, key,
-             [promise, id = from.id(), header = std::move(header),
-              tensors = std::move(tensors)](const Result<std::shared_ptr<Group>>& group) {
-               if (!group) {
-                 promise->set(group.error());
-               } else {
-                 promise->follow((*group)->receive(id, header, tensors));
-               }
-             });
+  with_group(
+      from, key,
+      [promise, id = from.id(), header = std::move(header),
+       tensors = std::move(tensors)](const Result<std::shared_ptr<Group>>& group) {
+        if (!group) {
+          promise->set(group.error());
+        } else {
+          promise->follow((*group)->receive(id, header, tensors));
+        }
+      },
+      promise);
   return answered;
 }
 
+/// A sender that has left or failed the group waits for no answer, and its worker cannot stop at once with a call open.
+/// The pieces stay: an operation that the sender has begun may still be finished here (CO-9).
+void GroupTable::answer_early_pieces(WorkerId from, const Place& place, const Error& answer) {
+  std::vector<Promise<void>> answers;
+  {
+    const base::LockGuard lock(mutex_);
+    const auto [first, last] = early_.equal_range(place);
+    for (auto one = first; one != last; ++one) {
+      if (one->second.from == from && one->second.answer) {
+        answers.push_back(std::move(*one->second.answer));  // what `use` does with the promise later has no effect
+      }
+    }
+  }
+  for (auto& one : answers) one.set(answer);
+}
+
 Result<void> GroupTable::on_left(const Peer& from, const GroupKey& key, std::uint64_t operations) {
+  answer_early_pieces(from.id(), {key.name, key.instance},
+                      Error(Errc::shut_down, from.name() + " has left the group " + key.name));
   with_group(from, key, [id = from.id(), operations](const Result<std::shared_ptr<Group>>& group) {
     if (group) (*group)->on_left(id, operations);
   });
@@ -135,6 +155,7 @@ Result<void> GroupTable::on_left(const Peer& from, const GroupKey& key, std::uin
 
 Result<void> GroupTable::on_failed(const Peer& from, const GroupKey& key, const Reason& reason) {
   const Error error(static_cast<Errc>(reason.code), reason.worker, reason.text);
+  answer_early_pieces(from.id(), {key.name, key.instance}, error);
   with_group(from, key, [error](const Result<std::shared_ptr<Group>>& group) {
     if (group) (*group)->fail_here(error);
   });
@@ -174,7 +195,7 @@ std::size_t GroupTable::end(const Error& reason) {
     ended_ = reason;
     early.swap(early_);
   }
-  for (const auto& [place, use] : early) use(reason);
+  for (const auto& [place, one] : early) one.use(reason);
   const auto groups = all();
   for (const auto& group : groups) group->fail_here(reason);
   return groups.size();

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "caftan/app/place.hpp"
 #include "role_types.hpp"
 
 namespace caftan::app::testing::role_type_test {
@@ -74,6 +75,20 @@ TEST(RoleTypes, WrongRegistrationsAreRefused) {
             "role type x: setting a is declared twice");
   EXPECT_EQ(refused({.name = "x", .config = SettingsDeclaration::of<NoNames>()}),
             "role type x: setting kind is an enum without one_of");
+}
+
+TEST(RolePlace, KnowsTheReplicasThatTheRoleUsesAndItsSeeds) {
+  const std::any first = Counter::Config{.start = 1};
+  const std::any second = Counter::Config{.start = 2};
+  const RolePlace place{.role = "user", .root_seed = 7, .uses = {{"counters", {&first, &second}}}};
+  EXPECT_EQ(count_used(place, "counters"), 2U);
+  EXPECT_EQ(count_used(place, "others"), 0U);
+  const auto configs = used_configs<Counter::Config>(place, "counters");
+  ASSERT_EQ(configs.size(), 2U);
+  EXPECT_EQ(configs[0]->start, 1);
+  EXPECT_EQ(configs[1]->start, 2);
+  EXPECT_TRUE(used_configs<Counter::Config>(place, "others").empty());
+  EXPECT_EQ(stream_seed(place, "data"), stream_seed(7, "user", 0, "data"));
 }
 
 }  // namespace

@@ -80,9 +80,9 @@ TEST(Requirements, ACheckpointThatDoesNotFit) {
   const TrainerConfig trainer = shapes();
   ServerConfig config{.rounds = 60};
   const TrainerFacts facts = facts_of(trainer);
-  const image_training::ModelCheckpoint checkpoint{
+  const checkpoints::ModelCheckpoint checkpoint{
       .facts = facts_of(config, {facts, facts, facts}, kSeed), .step = 60, .parameters = {at::ones({2})}};
-  image_training::write_checkpoint(folder.path(), checkpoint, 2).value();
+  checkpoints::write_checkpoint(folder.path(), checkpoint, 2).value();
   config.resume = folder.path();
   EXPECT_THAT(find_missing(config, {&trainer, &trainer, &trainer}, kSeed), IsEmpty());
   config.rounds = 59;

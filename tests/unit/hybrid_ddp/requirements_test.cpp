@@ -35,8 +35,8 @@ TEST(HybridRequirements, AMissingBackendNamesThePackage) {
 TEST(HybridRequirements, ACheckpointOfAnotherTrainingIsNamed) {
   const test::Folder folder;
   MasterConfig config;
-  image_training::ModelCheckpoint checkpoint{.facts = facts_of(config, {20, 60, 16}, 2, 1), .step = 5};
-  (void)image_training::write_checkpoint(folder.path(), checkpoint, 1).value();
+  checkpoints::ModelCheckpoint checkpoint{.facts = facts_of(config, {20, 60, 16}, 2, 1), .step = 5};
+  (void)checkpoints::write_checkpoint(folder.path(), checkpoint, 1).value();
   const TrainerConfig trainer;
   config.resume = folder.path();
   EXPECT_TRUE(find_missing(config, {&trainer, &trainer}, 1).empty());

@@ -90,7 +90,7 @@ TEST(ParameterServerRequirements, ACheckpointThatDoesNotFit) {
   const TrainerConfig trainer = shapes();
   ServerConfig config{.max_steps = 60};
   const TrainerFacts facts = facts_of(trainer);
-  image_training::write_checkpoint(
+  checkpoints::write_checkpoint(
       folder.path(), {.facts = facts_of(config, {facts, facts}, kSeed), .step = 60, .parameters = {at::ones({2})}}, 2)
       .value();
   config.resume = folder.path();

@@ -5,6 +5,7 @@
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/ones_like.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -16,6 +17,7 @@
 #include "caftan/nn/fill_normal.hpp"
 #include "caftan/optim/local_optimizer.hpp"
 #include "caftan/testing/cluster.hpp"
+#include "pipeline/staged_model.hpp"
 
 namespace caftan::pipeline::batch_run_test {
 namespace {
@@ -64,34 +66,30 @@ class Split {
   /// @param ends  of the stages: units
   Split(std::uint64_t seed, const ModelSpec& model, const std::vector<std::uint64_t>& ends, bool checkpoints = false)
       : cluster_(seed, names(ends.size()), make_registry) {
-    std::uint64_t first = 0;
-    std::vector<RRef<at::Tensor>> parameters;
+    StagedModel::Options options{
+        .home = "master", .spec = {.model = model, .checkpoints = checkpoints}, .algorithm = kAlgorithm};
+    std::size_t first = 0;
     for (std::size_t i = 0; i < ends.size(); ++i) {
-      const StageSpec spec{.model = model,
-                           .first_unit = first,
-                           .end_unit = ends[i],
-                           .checkpoints = checkpoints,
-                           .next = i + 1 < ends.size() ? "stage-" + std::to_string(i + 1) : "master"};
-      stages_.emplace_back(cluster_["master"], "stage-" + std::to_string(i), spec);
-      for (const auto& parameter : stages_.back().parameters()) parameters.push_back(parameter);
+      options.places.push_back({"stage-" + std::to_string(i), {first, ends[i]}});
       first = ends[i];
     }
-    optimizer_.emplace(cluster_["master"], parameters, kAlgorithm);
+    model_.emplace(StagedModel::try_make(cluster_["master"], options).value());
   }
 
   Result<double> step(ScheduleName schedule, Batch batch) {
-    BatchRun run(cluster_["master"], stages_, schedule, std::move(batch));
-    return run.run(*optimizer_, {});
+    BatchRun run(cluster_["master"], stages(), schedule, std::move(batch));
+    return run.run(model_->optimizer(), {});
   }
   /// Returns parameters and buffers of all stages, parameters of each first.
   std::vector<nn::NamedTensor> state() const {
     std::vector<nn::NamedTensor> all;
-    for (const RemoteStage& stage : stages_) {
+    for (const RemoteStage& stage : stages()) {
       for (nn::NamedTensor& one : stage.state_dict()) all.push_back(std::move(one));
     }
     return all;
   }
-  const std::vector<RemoteStage>& stages() const { return stages_; }
+  const std::vector<RemoteStage>& stages() const { return model_->stages(); }
+  StagedModel& model() { return *model_; }
   testing::Cluster& cluster() { return cluster_; }
 
  private:
@@ -102,8 +100,7 @@ class Split {
   }
 
   testing::Cluster cluster_;
-  std::vector<RemoteStage> stages_;
-  std::optional<optim::DistributedOptimizer> optimizer_;
+  std::optional<StagedModel> model_;
 };
 
 /// The same model in one piece, without calls.
@@ -291,6 +288,44 @@ TEST(Stages, ThatCannotBeAreTheErrorOfEachUse) {
   EXPECT_THAT(error_of(none), HasSubstr("0 classes"));
   StageSpec empty{.model = mlp(1.0), .end_unit = 3};
   EXPECT_THAT(error_of(empty), HasSubstr("dropout probability"));
+}
+
+checkpoints::ModelCheckpoint checkpoint_of(Split& split) {
+  const auto tensors = split.model().tensors().value();
+  return {.parameters = tensors.parameters, .buffers = tensors.buffers, .optimizer = split.model().optimizer().save()};
+}
+
+TEST(StagedModels, GoOnFromACheckpointThatWasWrittenWithOtherCuts) {
+  at::set_num_threads(1);
+  Split two(1, mlp(), {2, 4}), three(1, mlp(), {1, 3, 4});
+  ASSERT_TRUE(two.step(kOne, batch_of(mlp(), 0, {{0, 2}, {2, 4}})));
+  const auto loaded = three.model().load(checkpoint_of(two), "file");
+  ASSERT_TRUE(loaded) << loaded.error();
+  const Batch next = batch_of(mlp(), 1, {{0, 2}, {2, 4}});
+  EXPECT_EQ(two.step(kOne, next).value(), three.step(kOne, next).value());
+  const auto one = two.state(), other = three.state();
+  ASSERT_EQ(one.size(), other.size());
+  for (std::size_t i = 0; i < one.size(); ++i) EXPECT_TRUE(one[i].tensor.equal(other[i].tensor)) << one[i].name;
+}
+
+TEST(StagedModels, RefuseACheckpointOfAnotherModelWhole) {
+  Split split(1, mlp(), {2, 4});
+  const checkpoints::ModelCheckpoint own = checkpoint_of(split);
+  const auto refuses = [&](checkpoints::ModelCheckpoint other) {
+    for (at::Tensor& tensor : other.parameters) tensor = at::ones_like(tensor);
+    const auto loaded = split.model().load(other, "runs/1");
+    ASSERT_FALSE(loaded);
+    EXPECT_EQ(loaded.error().code(), Errc::invalid_config);
+    EXPECT_EQ(loaded.error().text(), "runs/1: a checkpoint of another model");
+    const auto left = split.model().tensors().value();
+    for (std::size_t i = 0; i < left.parameters.size(); ++i) EXPECT_TRUE(left.parameters[i].equal(own.parameters[i]));
+  };
+  checkpoints::ModelCheckpoint fewer = own, more = own, wide = own, buffer = own;
+  fewer.parameters.pop_back();
+  more.parameters.push_back(own.parameters.front());
+  wide.parameters.back() = at::empty({99});
+  buffer.buffers.push_back(own.parameters.front());
+  for (const auto& other : {fewer, more, wide, buffer}) refuses(other);
 }
 
 TEST(Stages, ALostStageEndsTheBatchTyped) {

@@ -54,8 +54,8 @@ TEST(PipelineRequirements, ABatchThatTheImagesDoNotFillAndAGoalThatNothingMeasur
 class PipelineResume : public ::testing::Test {
  protected:
   void write(const MasterConfig& config, std::int64_t step) const {
-    image_training::write_checkpoint(folder_.path() / "checkpoints",
-                                     {.facts = facts_of(config, kSeed), .step = step, .parameters = {at::ones({2})}}, 1)
+    checkpoints::write_checkpoint(folder_.path() / "checkpoints",
+                                  {.facts = facts_of(config, kSeed), .step = step, .parameters = {at::ones({2})}}, 1)
         .value();
   }
   MasterConfig resumed(MasterConfig config = {}) const {

@@ -47,7 +47,8 @@ class Group final : public std::enable_shared_from_this<Group> {
 
   /// Begins an operation; the future gets the lists of tensors that GroupExchange::Done has.
   Future<std::vector<Tensors>> begin(const Operation& operation, const Tensors& tensors);
-  /// As begin, for an operation that is carried elsewhere: `carry` is called with its number if it has begun.
+  /// As begin, for an operation that is carried elsewhere: `carry` is called with its number if it has begun, in the
+  /// order of the numbers; it must complete nothing, since code that waits for that may begin an operation.
   Future<std::vector<Tensors>> begin_elsewhere(Operation operation, const Tensors& tensors,
                                                const std::function<void(std::uint64_t number)>& carry);
   /// An operation that is carried elsewhere has ended.
@@ -93,6 +94,7 @@ class Group final : public std::enable_shared_from_this<Group> {
   const std::vector<Peer> peers_;
   const std::vector<std::string> names_;
 
+  base::Mutex order_;  ///< taken before mutex_
   mutable base::Mutex mutex_;
   GroupExchange exchange_ CAFTAN_GUARDED_BY(mutex_);
   std::map<std::uint64_t, Promise<std::vector<Tensors>>> open_ CAFTAN_GUARDED_BY(mutex_);

@@ -37,11 +37,17 @@ class GroupTable final : public std::enable_shared_from_this<GroupTable> {
 
  private:
   using Place = std::pair<std::string, std::uint64_t>;
+  using Use = std::function<void(const Result<std::shared_ptr<Group>>&)>;
   /// A message for a group that this worker has not joined yet.
-  using Early = std::function<void(const Result<std::shared_ptr<Group>>&)>;
+  struct Early {
+    WorkerId from;
+    Use use;
+    std::shared_ptr<Promise<void>> answer;  ///< of a piece
+  };
 
   /// Calls `use` with the group, now or once this worker has joined it; with an error if it never will.
-  void with_group(const Peer& from, const GroupKey& key, Early use);
+  void with_group(const Peer& from, const GroupKey& key, Use use, std::shared_ptr<Promise<void>> answer = {});
+  void answer_early_pieces(WorkerId from, const Place& place, const Error& answer);
   Result<std::shared_ptr<Group>> find(const Peer& from, const GroupKey& key, const std::shared_ptr<Group>& group) const;
   std::vector<std::shared_ptr<Group>> all() const;
 

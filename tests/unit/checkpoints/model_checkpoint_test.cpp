@@ -1,5 +1,5 @@
 // A checkpoint comes back as it was written; one that does not fit or is not whole is named.
-#include "image_training/model_checkpoint.hpp"
+#include "checkpoints/model_checkpoint.hpp"
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/ones.h>
@@ -9,7 +9,7 @@
 #include "caftan/wire/checkpoint_file.hpp"
 #include "folder.hpp"
 
-namespace caftan::image_training::model_checkpoint_test {
+namespace caftan::checkpoints::model_checkpoint_test {
 namespace {
 
 using ::testing::AllOf;
@@ -124,4 +124,4 @@ TEST(FingerprintOfAModel, EachNumberCounts) {
 }
 
 }  // namespace
-}  // namespace caftan::image_training::model_checkpoint_test
+}  // namespace caftan::checkpoints::model_checkpoint_test

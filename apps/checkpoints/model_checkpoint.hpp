@@ -14,7 +14,7 @@
 #include "caftan/optim/local_optimizer.hpp"
 #include "caftan/wire/bytes.hpp"
 
-namespace caftan::image_training {
+namespace caftan::checkpoints {
 
 /// What has to be the same when a training goes on: names as in the file, and what they stand for.
 using Facts = std::vector<std::pair<std::string, std::string>>;
@@ -57,4 +57,4 @@ Result<void> load_but_rates(optim::LocalOptimizer& optimizer, wire::ByteView sta
 std::string fingerprint_of(std::int64_t step, const std::vector<at::Tensor>& parameters,
                            const std::vector<at::Tensor>& buffers);
 
-}  // namespace caftan::image_training
+}  // namespace caftan::checkpoints

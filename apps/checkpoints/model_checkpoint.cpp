@@ -1,4 +1,4 @@
-#include "image_training/model_checkpoint.hpp"
+#include "checkpoints/model_checkpoint.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -12,7 +12,7 @@
 #include "caftan/wire/checkpoint_folder.hpp"
 #include "fingerprint/fingerprint.hpp"
 
-namespace caftan::image_training {
+namespace caftan::checkpoints {
 namespace {
 
 namespace fs = std::filesystem;
@@ -195,4 +195,4 @@ std::string fingerprint_of(std::int64_t step, const std::vector<at::Tensor>& par
   return digest.text();
 }
 
-}  // namespace caftan::image_training
+}  // namespace caftan::checkpoints
