@@ -1,6 +1,6 @@
-/// The sequential kernel of simulations against a loop that a user would write over std::priority_queue: PHOLD with one event
-/// for each process. Both sides draw the same numbers and take turns; a line has the medians of CPU time per event, and
-/// their ratio. Usage: sim_bench [processes ...]
+/// The sequential kernel of simulations against a loop that a user would write over std::priority_queue: PHOLD with one
+/// event for each process. Both sides draw the same numbers and take turns; a line has the medians of CPU time per
+/// event, and their ratio. Usage: sim_bench [processes ...]
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -65,7 +65,8 @@ Side make_kernel_side(std::uint32_t processes) {
 /// What a user would write: events in a std::priority_queue, state in a vector.
 class Loop {
  public:
-  explicit Loop(std::uint32_t processes) : processes_(processes), seen_(processes), draws_(processes), sequences_(processes) {
+  explicit Loop(std::uint32_t processes)
+      : processes_(processes), seen_(processes), draws_(processes), sequences_(processes) {
     for (std::uint32_t id = 0; id < processes; ++id) {
       sim::Random random(1, id, 0, draws_[id]);
       send(0, id, id, random);
@@ -132,17 +133,20 @@ void compare(std::uint32_t processes) {
       const double begin = cpu_seconds();
       const std::uint64_t handled = sides[side](units);
       events[side] += handled;
-      if (turn > 0) nanoseconds[side].push_back((cpu_seconds() - begin) * 1e9 / static_cast<double>(handled));  // the first one warms up
+      if (turn > 0)
+        nanoseconds[side].push_back((cpu_seconds() - begin) * 1e9 /
+                                    static_cast<double>(handled));  // the first one warms up
     }
   }
   if (events[0] != events[1]) {
-    std::fprintf(stderr, "sim_bench: the sides have handled %llu and %llu events\n", static_cast<unsigned long long>(events[0]),
-                 static_cast<unsigned long long>(events[1]));
+    std::fprintf(stderr, "sim_bench: the sides have handled %llu and %llu events\n",
+                 static_cast<unsigned long long>(events[0]), static_cast<unsigned long long>(events[1]));
     std::exit(1);
   }
   const double kernel = median(nanoseconds[0]);
   const double loop = median(nanoseconds[1]);
-  std::printf("phold %8u processes: kernel %6.0f ns, loop %6.0f ns an event, ratio %.2f\n", processes, kernel, loop, kernel / loop);
+  std::printf("phold %8u processes: kernel %6.0f ns, loop %6.0f ns an event, ratio %.2f\n", processes, kernel, loop,
+              kernel / loop);
   std::fflush(stdout);
 }
 

@@ -1,5 +1,5 @@
-// Takes arbitrary bytes as a frame of a simulation: by themselves, and at a partition, which they may end and nothing else. What is
-// accepted is written as the same bytes.
+// Takes arbitrary bytes as a frame of a simulation: by themselves, and at a partition, which they may end and nothing
+// else. What is accepted is written as the same bytes.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

@@ -61,12 +61,15 @@ struct Bank {
 
 int main() {
   const BankConfig config;
-  const auto run =
-      sim::run_sequential<Bank>(config, {.end_time = 10'000, .seed = 1, .warmup = 100, .record = {.series = {"length"}, .every = sim::Time{100 * sim::kTicksPerUnit}}});
+  const auto run = sim::run_sequential<Bank>(
+      config, {.end_time = 10'000,
+               .seed = 1,
+               .warmup = 100,
+               .record = {.series = {"length"}, .every = sim::Time{100 * sim::kTicksPerUnit}}});
   if (!run) {
     std::fprintf(stderr, "%s\n", run.error().message().c_str());
     return 1;
   }
-  std::printf("%s\n%s\nfingerprint %s\n", sim::scalars_csv(run->statistics).c_str(), sim::series_csv(run->records).c_str(),
-              run->fingerprint.c_str());
+  std::printf("%s\n%s\nfingerprint %s\n", sim::scalars_csv(run->statistics).c_str(),
+              sim::series_csv(run->records).c_str(), run->fingerprint.c_str());
 }

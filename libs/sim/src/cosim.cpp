@@ -6,7 +6,8 @@
 
 namespace caftan::sim {
 
-Cosim::Cosim(Builder& builder, const CosimConfig& config) : builder_(builder), plan_(std::make_shared<CosimPlan>(config)) {}
+Cosim::Cosim(Builder& builder, const CosimConfig& config)
+    : builder_(builder), plan_(std::make_shared<CosimPlan>(config)) {}
 
 Cosim::~Cosim() {
   if (const Result<void> connected = plan_->connect(); !connected) {
@@ -18,7 +19,8 @@ Cosim::~Cosim() {
 }
 
 std::uint32_t Cosim::add(std::string name, std::vector<CosimVariable> variables, std::uint32_t every) {
-  CosimPlan::Component component{.name = std::move(name), .has_source = std::vector<bool>(variables.size()), .every = every};
+  CosimPlan::Component component{
+      .name = std::move(name), .has_source = std::vector<bool>(variables.size()), .every = every};
   for (CosimVariable& variable : variables) {
     component.first.push_back(*variable.value);
     variable.value = nullptr;
@@ -48,9 +50,7 @@ void CosimPort::on_values(const CosimValues& values) {
   }
 }
 
-Time CosimPort::step() const {
-  return Time{plan_->base_step().ticks * plan_->components()[position_].every};
-}
+Time CosimPort::step() const { return Time{plan_->base_step().ticks * plan_->components()[position_].every}; }
 
 Time CosimPort::before_step(const std::vector<CosimVariable>& variables, LpContext& lp) {
   const CosimPlan::Component& own = plan_->components()[position_];
@@ -81,7 +81,8 @@ void CosimPort::after_step(const std::vector<CosimVariable>& variables, LpContex
   // A slower component's outputs hold at the end of its step; until then the others keep the last ones.
   const Time delay = later(plan_->delay(), Time{step().ticks - plan_->base_step().ticks});
   std::map<std::uint32_t, CosimValues> values;
-  for (const CosimPlan::Link& link : own.links) values[link.component].values.emplace_back(link.input, *variables[link.output].value);
+  for (const CosimPlan::Link& link : own.links)
+    values[link.component].values.emplace_back(link.input, *variables[link.output].value);
   for (const auto& [component, value] : values) lp.schedule(delay, value, LpId(component));
   lp.schedule(step(), CosimStep{}, {.priority = 1});
 }

@@ -33,7 +33,8 @@ Result<void> CosimPlan::connect() {
     const auto same = std::count_if(components_.begin(), components_.end(),
                                     [&](const Component& other) { return other.name == component.name; });
     if (same > 1) return wrong_cosim("two components have the name '" + component.name + "'");
-    if (component.every == 0) return wrong_cosim("the component '" + component.name + "' steps once in 0 base steps: at least 1");
+    if (component.every == 0)
+      return wrong_cosim("the component '" + component.name + "' steps once in 0 base steps: at least 1");
   }
   if (auto done = set_step(); !done) return done;
   for (const std::string& text : config_.connections) {
@@ -61,7 +62,8 @@ Result<void> CosimPlan::set_step() {
   if (config_.algorithm == CosimAlgorithm::jacobi) return {};
   const auto count = static_cast<std::int64_t>(components_.size());
   if (step->ticks % count != 0)
-    return wrong_cosim(key + ": gauss_seidel divides it among " + std::to_string(count) + " components, which leaves no whole ticks");
+    return wrong_cosim(key + ": gauss_seidel divides it among " + std::to_string(count) +
+                       " components, which leaves no whole ticks");
   delay_ = Time{step->ticks / count};
   return {};
 }
@@ -74,13 +76,15 @@ Result<CosimPlan::Place> CosimPlan::find(std::string_view name, std::string_view
       if (all.back() == name) return Place{c, v};
     }
   }
-  return wrong_cosim(std::string(what) + ": there is no variable '" + std::string(name) + "'" + did_you_mean(name, all));
+  return wrong_cosim(std::string(what) + ": there is no variable '" + std::string(name) + "'" +
+                     did_you_mean(name, all));
 }
 
 Result<void> CosimPlan::connect_one(const std::string& text) {
   const std::string what = "connections, '" + text + "'";
   const std::size_t arrow = text.find("->");
-  if (arrow == std::string::npos) return wrong_cosim(what + ": a connection is written 'component.output -> component.input'");
+  if (arrow == std::string::npos)
+    return wrong_cosim(what + ": a connection is written 'component.output -> component.input'");
   const Result<Place> from = find(trimmed(std::string_view(text).substr(0, arrow)), what);
   if (!from) return from.error();
   const Result<Place> to = find(trimmed(std::string_view(text).substr(arrow + 2)), what);
@@ -95,7 +99,8 @@ Result<void> CosimPlan::connect_one(const std::string& text) {
   if (target.variables[to->variable].kind != VariableKind::input)
     return wrong_cosim(what + ": " + named(target, to->variable) + " is no input");
   if (from->component == to->component) return wrong_cosim(what + ": a component is not connected to itself");
-  if (target.has_source[to->variable]) return wrong_cosim(what + ": the input " + named(target, to->variable) + " has two sources");
+  if (target.has_source[to->variable])
+    return wrong_cosim(what + ": the input " + named(target, to->variable) + " has two sources");
   target.has_source[to->variable] = true;
   source.links.push_back({from->variable, to->component, to->variable});
   return {};
@@ -112,7 +117,8 @@ Result<void> CosimPlan::read_scenario() {
     if (!place) return diagnostics.error(at.place, place.error().text());
     Component& component = components_[place->component];
     const VariableKind is = component.variables[place->variable].kind;
-    if (is == VariableKind::output) return diagnostics.error(at.place, "'" + name + "' is an output: only inputs and parameters change");
+    if (is == VariableKind::output)
+      return diagnostics.error(at.place, "'" + name + "' is an output: only inputs and parameters change");
     component.changes.push_back({time, place->component, place->variable, kind, value});
   };
   const auto read_one = [&](const SettingsNode& one) {
@@ -126,20 +132,25 @@ Result<void> CosimPlan::read_scenario() {
       if (is_set || entry.key == "bias") {
         for (const SettingsEntry& variable : entry.value.entries) {
           const std::optional<double> value = number_of(variable.value);
-          if (!value) diagnostics.error(variable.value.place, "'" + variable.key + "' is changed to a number, not to " + variable.value.describe());
+          if (!value)
+            diagnostics.error(variable.value.place,
+                              "'" + variable.key + "' is changed to a number, not to " + variable.value.describe());
           if (value) add(variable.value, *time, variable.key, is_set ? Change::Kind::set : Change::Kind::bias, *value);
         }
       } else if (entry.key == "reset") {
         for (const SettingsNode& name : entry.value.items) {
-          if (const auto* variable = std::get_if<std::string>(&name.scalar)) add(name, *time, *variable, Change::Kind::reset, 0);
+          if (const auto* variable = std::get_if<std::string>(&name.scalar))
+            add(name, *time, *variable, Change::Kind::reset, 0);
         }
       } else {
-        diagnostics.error(entry.key_place, "unknown key '" + entry.key + "'" + did_you_mean(entry.key, {"time", "set", "bias", "reset"}));
+        diagnostics.error(entry.key_place, "unknown key '" + entry.key + "'" +
+                                               did_you_mean(entry.key, {"time", "set", "bias", "reset"}));
       }
     }
   };
   for (const SettingsEntry& entry : root.entries) {
-    if (entry.key != "at") diagnostics.error(entry.key_place, "unknown key '" + entry.key + "': a scenario is a list of [[at]]");
+    if (entry.key != "at")
+      diagnostics.error(entry.key_place, "unknown key '" + entry.key + "': a scenario is a list of [[at]]");
     for (const SettingsNode& one : entry.value.items) read_one(one);
   }
   if (!diagnostics.ok()) return diagnostics.to_error();

@@ -51,7 +51,8 @@ void Codec<sim::FrameEvent>::load(InArchive& from, sim::FrameEvent& to) {
   std::uint64_t sequence = 0;
   std::uint8_t type = 0;
   from >> to.event.time >> priority >> to.event.source >> to.event.to >> sequence >> type;
-  if (to.event.time < 0 || to.event.time == sim::kNever.ticks) throw DecodeError("an event has a time that no event has");
+  if (to.event.time < 0 || to.event.time == sim::kNever.ticks)
+    throw DecodeError("an event has a time that no event has");
   if (sequence >= sim::Event::kSequences) throw DecodeError("an event has a sequence of more than 40 bits");
   to.event.priority = priority;
   to.event.sequence = sequence;
@@ -74,10 +75,14 @@ namespace caftan::sim {
 Result<Frame> decode_frame(wire::ByteView bytes) {
   Frame frame;
   ReadEvents read;
-  const auto refused = [](const std::string& what) { return Error(Errc::malformed_payload, "a frame of a simulation: " + what); };
-  if (const Result<void> done = wire::decode_into(bytes, std::tie(frame.head, read)); !done) return refused(done.error().text());
+  const auto refused = [](const std::string& what) {
+    return Error(Errc::malformed_payload, "a frame of a simulation: " + what);
+  };
+  if (const Result<void> done = wire::decode_into(bytes, std::tie(frame.head, read)); !done)
+    return refused(done.error().text());
   const FrameHead& head = frame.head;
-  if (head.next.ticks < 0 || head.finish.ticks < 0 || head.reached < FrameHead::kNotReached) return refused("a time is negative");
+  if (head.next.ticks < 0 || head.finish.ticks < 0 || head.reached < FrameHead::kNotReached)
+    return refused("a time is negative");
   for (const Time sent : head.sent) {
     if (sent.ticks < 0) return refused("a time is negative");
   }

@@ -20,12 +20,15 @@ Result<GrantRule> GrantRule::make(const GrantOptions& options, std::uint32_t par
   };
   if (auto done = read("end_time", options.end_time, rule.end_); !done) return done.error();
   if (rule.end_ <= Time{}) return wrong("end_time", options.end_time, "it must be more than 0");
-  if (rule.end_ <= from) return wrong("end_time", options.end_time, "the checkpoint is at " + to_string(from) + " already");
-  if (auto done = read("checkpoint.every", options.checkpoint_every, rule.checkpoint_every_); !done) return done.error();
+  if (rule.end_ <= from)
+    return wrong("end_time", options.end_time, "the checkpoint is at " + to_string(from) + " already");
+  if (auto done = read("checkpoint.every", options.checkpoint_every, rule.checkpoint_every_); !done)
+    return done.error();
   if (options.checkpoint_every > 0 && rule.checkpoint_every_ == Time{})
     return wrong("checkpoint.every", options.checkpoint_every, "it is less than one tick");
   if (auto done = read("warmup", options.warmup, rule.warmup_); !done) return done.error();
-  if (rule.warmup_ >= rule.end_ && rule.warmup_ > Time{}) return wrong("warmup", options.warmup, "it is not before end_time");
+  if (rule.warmup_ >= rule.end_ && rule.warmup_ > Time{})
+    return wrong("warmup", options.warmup, "it is not before end_time");
   for (const double at : options.pause_at) {
     Time pause;
     if (auto done = read("pause_at", at, pause); !done) return done.error();
@@ -113,8 +116,9 @@ Result<void> GrantRule::on_report(std::uint32_t partition, const BorderReport& r
   if (missing_ > 0) return {};
   const EventCounters& sums = sums_.counters;
   if (sums.sent == sums.handled + sums_.pending + sums.cancelled) return {};
-  return Error(Errc::malformed_payload, "at the border " + to_string(border_) + " the partitions have sent " + std::to_string(sums.sent) +
-                                            " events, but handled " + std::to_string(sums.handled) + ", cancelled " +
+  return Error(Errc::malformed_payload, "at the border " + to_string(border_) + " the partitions have sent " +
+                                            std::to_string(sums.sent) + " events, but handled " +
+                                            std::to_string(sums.handled) + ", cancelled " +
                                             std::to_string(sums.cancelled) + ", and " + std::to_string(sums_.pending) +
                                             " are pending: this is an error of Caftan's own (SM-4)");
 }

@@ -81,7 +81,8 @@ struct Kernel::Head {
   }
 };
 
-Kernel::Kernel(std::unique_ptr<const Layout> layout, std::unique_ptr<LpTable> table, std::uint32_t partition, KernelOptions options)
+Kernel::Kernel(std::unique_ptr<const Layout> layout, std::unique_ptr<LpTable> table, std::uint32_t partition,
+               KernelOptions options)
     : options_(std::move(options)),
       layout_(std::move(layout)),
       table_(std::move(table)),
@@ -94,7 +95,8 @@ Result<void> Kernel::guarded(const std::function<void()>& run) {
   const auto where = [this] {
     std::string text = layout_->name_of(context_.id_.value);
     if (current_.time < 0) return text + ", start";
-    return text + ", " + std::string(layout_->event_types()[current_.type].name) + " at " + to_string(Time{current_.time});
+    return text + ", " + std::string(layout_->event_types()[current_.type].name) + " at " +
+           to_string(Time{current_.time});
   };
   const std::optional<Error> thrown = run_model_code(run, where);
   // What LpContext refuses counts also where a handler caught the exception.
@@ -169,10 +171,10 @@ void Kernel::handle(const Event& event) {
 void Kernel::count_at_one_time(const Event& event) {
   if (++of_groups_[layout_->group_of(event.to)] <= options_.same_time) return;
   context_.id_ = LpId(event.to);
-  fail(Errc::limit_exceeded, layout_->name_of(event.to) + " gets " + std::string(layout_->event_types()[event.type].name) +
-                                 " at " + to_string(Time{event.time}) + ": its group has handled more than " +
-                                 std::to_string(options_.same_time) +
-                                 " events at this time; a handler probably schedules without delay for ever");
+  fail(Errc::limit_exceeded,
+       layout_->name_of(event.to) + " gets " + std::string(layout_->event_types()[event.type].name) + " at " +
+           to_string(Time{event.time}) + ": its group has handled more than " + std::to_string(options_.same_time) +
+           " events at this time; a handler probably schedules without delay for ever");
 }
 
 void Kernel::fail(Errc code, std::string text) {
@@ -181,15 +183,18 @@ void Kernel::fail(Errc code, std::string text) {
 }
 
 std::string Kernel::sending(const LpContext::EventType& type, LpId to) const {
-  return layout_->name_of(context_.id_.value) + " schedules " + std::string(type.name) + " for " + layout_->name_of(to.value) +
-         " at " + to_string(context_.now_);
+  return layout_->name_of(context_.id_.value) + " schedules " + std::string(type.name) + " for " +
+         layout_->name_of(to.value) + " at " + to_string(context_.now_);
 }
 
-EventHandle Kernel::send(Time delay, const LpContext::EventType& type, LpId to, ScheduleOptions options, wire::ByteView payload) {
+EventHandle Kernel::send(Time delay, const LpContext::EventType& type, LpId to, ScheduleOptions options,
+                         wire::ByteView payload) {
   const LpId from = context_.id_;
-  if (delay.ticks < 0) fail(Errc::bad_arguments, sending(type, to) + ": the delay of " + to_string(delay) + " is negative");
+  if (delay.ticks < 0)
+    fail(Errc::bad_arguments, sending(type, to) + ": the delay of " + to_string(delay) + " is negative");
   if (to.value >= layout_->size())
-    fail(Errc::bad_arguments, sending(type, to) + ": there is no such LP; the model has " + std::to_string(layout_->size()));
+    fail(Errc::bad_arguments,
+         sending(type, to) + ": there is no such LP; the model has " + std::to_string(layout_->size()));
   const bool is_here = table_->has(to.value);
   const std::optional<std::uint8_t> position = layout_->position_of(type.hash);
   const std::uint32_t class_there = is_here ? table_->at(to.value).type : layout_->type_of(to.value);
@@ -198,21 +203,25 @@ EventHandle Kernel::send(Time delay, const LpContext::EventType& type, LpId to, 
   if (to != from && layout_->group_of(from.value) != layout_->group_of(to.value)) {
     const Time least = layout_->lookahead();
     if (least == kNever)
-      fail(Errc::lookahead_violation, sending(type, to) + ", which is in another group, with a delay of " + to_string(delay) +
-                                          ", but the model has no lookahead: call b.lookahead(...) in its build, or put both into one group");
+      fail(Errc::lookahead_violation,
+           sending(type, to) + ", which is in another group, with a delay of " + to_string(delay) +
+               ", but the model has no lookahead: call b.lookahead(...) in its build, or put both into one group");
     if (delay < least)
-      fail(Errc::lookahead_violation, sending(type, to) + ", which is in another group, with a delay of " + to_string(delay) +
-                                          ", below the model's lookahead of " + to_string(least));
+      fail(Errc::lookahead_violation, sending(type, to) + ", which is in another group, with a delay of " +
+                                          to_string(delay) + ", below the model's lookahead of " + to_string(least));
     least_delay_ = std::min(least_delay_, delay);
   }
   const int priority = options.priority + kPriorityZero;
   if (priority < 0 || priority > 255)
-    fail(Errc::bad_arguments, sending(type, to) + ": the priority " + std::to_string(options.priority) + " is not in -128 to 127");
+    fail(Errc::bad_arguments,
+         sending(type, to) + ": the priority " + std::to_string(options.priority) + " is not in -128 to 127");
   const Time at = later(context_.now_, delay);
-  if (at == kNever) fail(Errc::bad_arguments, sending(type, to) + ": the delay of " + to_string(delay) + " leads beyond 2^63 ticks");
+  if (at == kNever)
+    fail(Errc::bad_arguments, sending(type, to) + ": the delay of " + to_string(delay) + " leads beyond 2^63 ticks");
   if (payload.size() > options_.largest_event)
-    fail(Errc::limit_exceeded, sending(type, to) + ": the event has " + std::to_string(payload.size()) +
-                                   " bytes, more than limits.message allows: " + std::to_string(options_.largest_event));
+    fail(Errc::limit_exceeded,
+         sending(type, to) + ": the event has " + std::to_string(payload.size()) +
+             " bytes, more than limits.message allows: " + std::to_string(options_.largest_event));
   LpEntry& entry = table_->at(from.value);
   if (entry.sequence == Event::kSequences)
     fail(Errc::limit_exceeded, sending(type, to) + ": the LP has scheduled 2^40 events, the most that there can be");
@@ -241,15 +250,18 @@ Result<void> Kernel::insert(const Event& event, wire::ByteView payload) {
   if (failure_) return *failure_;
   const auto refused = [&](const std::string& what) {
     failure_ = Error(Errc::malformed_payload, "an event of LP " + std::to_string(event.source) + " for LP " +
-                                                  std::to_string(event.to) + " at " + to_string(Time{event.time}) + " " + what);
+                                                  std::to_string(event.to) + " at " + to_string(Time{event.time}) +
+                                                  " " + what);
     return *failure_;
   };
   if (!table_->has(event.to)) return refused("is for a process that is not in this partition");
-  if (event.source >= layout_->size() || table_->has(event.source)) return refused("does not come from another partition");
+  if (event.source >= layout_->size() || table_->has(event.source))
+    return refused("does not come from another partition");
   if (event.type >= layout_->event_types().size() || !table_->handler(table_->at(event.to).type, event.type))
     return refused("is of a type that the process does not handle");
   if (event.time < bound_.ticks)
-    return refused("arrived after all before " + to_string(bound_) + " was handled: this is an error of Caftan's own (SM-2)");
+    return refused("arrived after all before " + to_string(bound_) +
+                   " was handled: this is an error of Caftan's own (SM-2)");
   if (pending() >= options_.events) {
     const Error full = refused("is one more than the " + std::to_string(options_.events) +
                                " that may be pending in this partition; raise `events` if the model needs that");
@@ -283,8 +295,8 @@ bool Kernel::is_pending(const EventHandle& event) const {
 
 bool Kernel::cancel(const EventHandle& event) {
   if (event.source != context_.id_ || event.to != context_.id_)
-    fail(Errc::bad_arguments, layout_->name_of(context_.id_.value) + " cancels an event of LP " + std::to_string(event.source.value) +
-                                  " for LP " + std::to_string(event.to.value) +
+    fail(Errc::bad_arguments, layout_->name_of(context_.id_.value) + " cancels an event of LP " +
+                                  std::to_string(event.source.value) + " for LP " + std::to_string(event.to.value) +
                                   ": a process can only take back what it has scheduled for itself");
   if (event.sequence >= table_->at(context_.id_.value).sequence || !is_pending(event)) return false;
   if (!cancelled_.insert({event.source.value, event.sequence}).second) return false;
@@ -297,8 +309,9 @@ std::uint64_t& Kernel::draws_of(std::string_view stream) { return draws_[{contex
 void Kernel::ask_to_finish() {
   const bool has_lookahead = layout_->lookahead() != kNever;
   if (!has_lookahead && layout_->groups() > 1)
-    fail(Errc::bad_arguments, layout_->name_of(context_.id_.value) + " calls finish at " + to_string(context_.now_) +
-                                  ", but the model has several groups and no lookahead, so others may be beyond: call b.lookahead(...)");
+    fail(Errc::bad_arguments,
+         layout_->name_of(context_.id_.value) + " calls finish at " + to_string(context_.now_) +
+             ", but the model has several groups and no lookahead, so others may be beyond: call b.lookahead(...)");
   end_at(has_lookahead ? later(context_.now_, layout_->lookahead()) : context_.now_);
 }
 
@@ -347,13 +360,19 @@ Result<wire::CheckpointFile> Kernel::save() const {
   for (const Event& event : queue_.all()) {
     if (cancelled_.contains({event.source, event.sequence})) continue;
     const wire::ByteView payload = PayloadStore::view(event);
-    events.push_back({event.time, event.sequence, event.source, event.to, static_cast<std::uint8_t>(event.priority),
-                      static_cast<std::uint8_t>(event.type), {payload.begin(), payload.end()}});
+    events.push_back({event.time,
+                      event.sequence,
+                      event.source,
+                      event.to,
+                      static_cast<std::uint8_t>(event.priority),
+                      static_cast<std::uint8_t>(event.type),
+                      {payload.begin(), payload.end()}});
   }
   std::vector<SavedStream> streams;
   for (const auto& [key, draws] : draws_) streams.push_back({key.first, key.second, draws});
   std::sort(streams.begin(), streams.end());
-  const Head head{layout_->digest(), options_.seed, table_->first(), table_->size(), bound_, finish_, least_delay_, counters_};
+  const Head head{layout_->digest(), options_.seed, table_->first(), table_->size(), bound_,
+                  finish_,           least_delay_,  counters_};
   wire::CheckpointFile file{.kind = kKind};
   const auto add = [&file](const char* name, Result<wire::Bytes> bytes) -> Result<void> {
     if (!bytes) return bytes.error();
@@ -401,10 +420,11 @@ Result<void> Kernel::load(const wire::CheckpointFile& file) {
   };
   if (auto done = read("head", head); !done) return done;
   if (head.digest != layout_->digest())
-    return Error(Errc::invalid_config, "the checkpoint is of another model: its processes, events, groups or lookahead differ");
+    return Error(Errc::invalid_config,
+                 "the checkpoint is of another model: its processes, events, groups or lookahead differ");
   if (head.seed != options_.seed)
-    return Error(Errc::invalid_config, "the checkpoint is of a run with another seed: " + std::to_string(head.seed) + ", not " +
-                                           std::to_string(options_.seed));
+    return Error(Errc::invalid_config, "the checkpoint is of a run with another seed: " + std::to_string(head.seed) +
+                                           ", not " + std::to_string(options_.seed));
   if (head.first > layout_->size() || head.count > layout_->size() - head.first)
     return Error(Errc::malformed_payload, "the checkpoint has processes that the model does not have");
   if (auto done = read("events", events); !done) return done;
@@ -413,17 +433,20 @@ Result<void> Kernel::load(const wire::CheckpointFile& file) {
   const Result<wire::ByteView> processes = file.find("processes");
   if (!processes) return processes.error();
   const auto where = [this] { return layout_->name_of(context_.id_.value) + ", its state in the checkpoint"; };
-  if (const std::optional<Error> thrown = run_model_code([&] { load_processes(head, *processes); }, where)) return *thrown;
+  if (const std::optional<Error> thrown = run_model_code([&] { load_processes(head, *processes); }, where))
+    return *thrown;
   for (const SavedEvent& saved : events) {
     if (!table_->has(saved.to)) continue;
     Event event{.time = saved.time, .source = saved.source, .to = saved.to};
     event.sequence = saved.sequence;
     event.priority = saved.priority;
     event.type = saved.type;
-    const bool is_known = saved.type < layout_->event_types().size() && table_->handler(table_->at(saved.to).type, saved.type);
-    if (!is_known || saved.time < head.bound.ticks || saved.time == kNever.ticks || saved.sequence >= Event::kSequences ||
-        saved.source >= layout_->size())
-      return Error(Errc::malformed_payload, "the checkpoint has an event that cannot be: of LP " + std::to_string(saved.source) + " for LP " + std::to_string(saved.to));
+    const bool is_known =
+        saved.type < layout_->event_types().size() && table_->handler(table_->at(saved.to).type, saved.type);
+    if (!is_known || saved.time < head.bound.ticks || saved.time == kNever.ticks ||
+        saved.sequence >= Event::kSequences || saved.source >= layout_->size())
+      return Error(Errc::malformed_payload, "the checkpoint has an event that cannot be: of LP " +
+                                                std::to_string(saved.source) + " for LP " + std::to_string(saved.to));
     push(event, saved.payload);
   }
   for (const SavedStream& stream : streams) {

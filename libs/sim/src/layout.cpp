@@ -62,7 +62,9 @@ Result<void> Layout::place(std::uint32_t partitions) {
   for (std::uint32_t partition = 1; partition < partitions; ++partition) {
     // The first group that begins at or behind the even share; a group is never split.
     id = std::max(id, size_ * partition / partitions);
-    while (id > 0 && id < size_ && group_of(static_cast<std::uint32_t>(id)) == group_of(static_cast<std::uint32_t>(id - 1))) ++id;
+    while (id > 0 && id < size_ &&
+           group_of(static_cast<std::uint32_t>(id)) == group_of(static_cast<std::uint32_t>(id - 1)))
+      ++id;
     bounds_.push_back(id);
   }
   bounds_.push_back(size_);

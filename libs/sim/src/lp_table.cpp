@@ -27,7 +27,8 @@ LpTable::Slots LpTable::reserve(const LpClass& type, std::uint64_t first, std::u
   const std::uint64_t begin = std::clamp<std::uint64_t>(first_, first, first + count);
   const std::uint64_t end = std::clamp<std::uint64_t>(first_ + entries_.size(), first, first + count);
   if (begin >= end) return {first, first, nullptr};
-  auto* const memory = static_cast<std::byte*>(::operator new((end - begin) * type.size, std::align_val_t(type.alignment)));
+  auto* const memory =
+      static_cast<std::byte*>(::operator new((end - begin) * type.size, std::align_val_t(type.alignment)));
   arrays_.push_back({memory, type.alignment});
   next_ = memory;
   stride_ = type.size;

@@ -62,8 +62,9 @@ Builder::Slots Builder::reserve(const LpClass& type, std::uint64_t count) {
   const bool is_same = next_range_ < ranges.size() && ranges[next_range_].count == count &&
                        layout_.classes()[ranges[next_range_].type] == &type;
   if (!is_same) {
-    fail(Error(Errc::bad_arguments, "the model's build adds other processes at its second call than at its first: from LP " +
-                                        std::to_string(first) + " on; it must depend on its config alone"));
+    fail(Error(Errc::bad_arguments,
+               "the model's build adds other processes at its second call than at its first: from LP " +
+                   std::to_string(first) + " on; it must depend on its config alone"));
     return {LpId(first), first, first, nullptr};
   }
   ++next_range_;

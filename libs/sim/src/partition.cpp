@@ -36,10 +36,11 @@ Result<void> Partition::resume() {
 
 Result<void> Partition::grant(Time border) {
   if (failure_) return *failure_;
-  if (!has_started_) return Error(Errc::bad_arguments, "the partition was granted time before its processes have started");
+  if (!has_started_)
+    return Error(Errc::bad_arguments, "the partition was granted time before its processes have started");
   if (border < granted_ || is_running_)
-    return Error(Errc::bad_arguments, "the partition was granted " + to_string(border) + (is_running_ ? " before it has reached " : ", below ") +
-                                          to_string(granted_));
+    return Error(Errc::bad_arguments, "the partition was granted " + to_string(border) +
+                                          (is_running_ ? " before it has reached " : ", below ") + to_string(granted_));
   granted_ = border;
   is_running_ = true;
   windows_.grant(border);
@@ -58,12 +59,15 @@ Result<void> Partition::on_frame(wire::ByteView bytes) {
   if (!frame) return failure_ = frame.error(), *failure_;
   const FrameHead& head = frame->head;
   if (head.simulation != simulation_) return refused(head.sender, "is of another simulation");
-  if (head.sender >= lanes_.size() || head.sender == kernel_->partition()) return refused(head.sender, "is not of another partition");
-  if ((head.kind == FrameKind::window) != (sync_ == Sync::window)) return refused(head.sender, "is of another rule: `sync` differs");
+  if (head.sender >= lanes_.size() || head.sender == kernel_->partition())
+    return refused(head.sender, "is not of another partition");
+  if ((head.kind == FrameKind::window) != (sync_ == Sync::window))
+    return refused(head.sender, "is of another rule: `sync` differs");
   Lane& lane = lanes_[head.sender];
   if (head.round != lane.round || head.part != lane.part)
-    return refused(head.sender, "is part " + std::to_string(head.part) + " of round " + std::to_string(head.round) + ", and part " +
-                                    std::to_string(lane.part) + " of round " + std::to_string(lane.round) + " comes next");
+    return refused(head.sender, "is part " + std::to_string(head.part) + " of round " + std::to_string(head.round) +
+                                    ", and part " + std::to_string(lane.part) + " of round " +
+                                    std::to_string(lane.round) + " comes next");
   if (sync_ == Sync::window && head.round > windows_.round() + 1)
     return refused(head.sender, "is of round " + std::to_string(head.round) + ", more than one ahead of round " +
                                     std::to_string(windows_.round()));

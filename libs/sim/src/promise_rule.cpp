@@ -35,11 +35,13 @@ Time PromiseRule::promise(Time next) const noexcept { return later(std::min(next
 bool PromiseRule::may_reach(Time next) const noexcept { return next >= granted_ && least_promise() >= granted_; }
 
 bool PromiseRule::is_at_border() const noexcept {
-  return has_reached_ && std::all_of(reached_.begin(), reached_.end(), [this](Time reached) { return reached >= granted_; });
+  return has_reached_ &&
+         std::all_of(reached_.begin(), reached_.end(), [this](Time reached) { return reached >= granted_; });
 }
 
 bool PromiseRule::waits_for(std::uint32_t partition) const noexcept {
-  return partition != self_ && (has_reached_ ? reached_[partition] < granted_ : promises_[partition] == least_promise());
+  return partition != self_ &&
+         (has_reached_ ? reached_[partition] < granted_ : promises_[partition] == least_promise());
 }
 
 }  // namespace caftan::sim

@@ -78,7 +78,8 @@ double logarithm(double x) noexcept {
   return k * kLn2High - ((half - (tail + k * kLn2Low)) - f);
 }
 
-void uniform_for(std::uint64_t seed, std::span<const std::uint64_t> numbers, std::uint64_t ordinal, std::span<double> to) noexcept {
+void uniform_for(std::uint64_t seed, std::span<const std::uint64_t> numbers, std::uint64_t ordinal,
+                 std::span<double> to) noexcept {
   const base::RandomKey key{.seed = seed, .context = ordinal, .call = kOfNumbers};
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     const std::array<std::uint32_t, 4> block = base::random_block(key, numbers[i]);

@@ -70,7 +70,8 @@ void sort_records(std::vector<Record>& records) {
 std::string series_csv(std::span<const Record> records, bool head) {
   std::string text = head ? "time,lp,name,value\n" : "";
   for (const Record& record : records) {
-    text += to_string(record.time) + "," + std::to_string(record.lp.value) + "," + record.name + "," + format_number(record.value) + "\n";
+    text += to_string(record.time) + "," + std::to_string(record.lp.value) + "," + record.name + "," +
+            format_number(record.value) + "\n";
   }
   return text;
 }

@@ -118,7 +118,8 @@ Result<std::vector<MergedStatistic>> merge_statistics(std::span<const LpStatisti
         return unlike("has other parts");
     }
     ++into.processes;
-    std::visit([&](auto& value) { value.merge(std::get<std::remove_cvref_t<decltype(value)>>(one.value)); }, into.value);
+    std::visit([&](auto& value) { value.merge(std::get<std::remove_cvref_t<decltype(value)>>(one.value)); },
+               into.value);
   }
   return merged;
 }

@@ -17,7 +17,8 @@ Result<Time> time_of(double units) {
 std::string to_string(Time time) {
   if (time == kNever) return "never";
   const bool is_negative = time.ticks < 0;
-  const std::uint64_t ticks = is_negative ? 0 - static_cast<std::uint64_t>(time.ticks) : static_cast<std::uint64_t>(time.ticks);
+  const std::uint64_t ticks =
+      is_negative ? 0 - static_cast<std::uint64_t>(time.ticks) : static_cast<std::uint64_t>(time.ticks);
   constexpr auto kUnit = static_cast<std::uint64_t>(kTicksPerUnit);
   std::string text = (is_negative ? "-" : "") + std::to_string(ticks / kUnit);
   std::string part = std::to_string(kUnit + ticks % kUnit).substr(1);

@@ -5,7 +5,11 @@
 namespace caftan::sim {
 
 WindowRule::WindowRule(std::uint32_t self, std::uint32_t partitions, Time lookahead)
-    : self_(self), lookahead_(lookahead), missing_(partitions), has_reported_(partitions), earliest_(partitions, kNever) {}
+    : self_(self),
+      lookahead_(lookahead),
+      missing_(partitions),
+      has_reported_(partitions),
+      earliest_(partitions, kNever) {}
 
 bool WindowRule::on_report(std::uint32_t partition, const Report& report) {
   if (has_reported_[partition] || report.sent.size() != earliest_.size()) return false;

@@ -44,8 +44,8 @@ struct Node {
 constexpr double kLookahead = 1;
 
 /// Two processes, each a group. The first does at its start what the test says.
-std::function<void(Builder&)> model(std::function<void(LpContext&)> at_start, std::function<void(LpContext&)> at_ping = {},
-                                    double lookahead = kLookahead) {
+std::function<void(Builder&)> model(std::function<void(LpContext&)> at_start,
+                                    std::function<void(LpContext&)> at_ping = {}, double lookahead = kLookahead) {
   return [=](Builder& builder) {
     if (lookahead != 0) builder.lookahead(lookahead);
     builder.add<Node>(2, [&](LpId id) {
@@ -57,7 +57,8 @@ std::function<void(Builder&)> model(std::function<void(LpContext&)> at_start, st
   };
 }
 
-Error error_of(const std::function<void(Builder&)>& build, const KernelOptions& options = {}, std::uint32_t partitions = 1) {
+Error error_of(const std::function<void(Builder&)>& build, const KernelOptions& options = {},
+               std::uint32_t partitions = 1) {
   struct Drop final : EventSink {
     void on_event(std::uint32_t, const Event&, wire::ByteView) override { ++events; }
     int events = 0;
@@ -75,8 +76,8 @@ TEST(BadInput, SM3_ADelayBelowTheLookaheadIsTheSameInEveryPlacement) {
   const auto build = model([](LpContext& lp) { lp.schedule(0.5, Ping{}, LpId(1)); });
   const Error together = error_of(build, {}, 1);
   EXPECT_EQ(together.code(), Errc::lookahead_violation);
-  EXPECT_THAT(together.text(), AllOf(HasSubstr("LP 0"), HasSubstr("Node"), HasSubstr("Ping"), HasSubstr("LP 1"), HasSubstr("0.5"),
-                                     HasSubstr("lookahead of 1")));
+  EXPECT_THAT(together.text(), AllOf(HasSubstr("LP 0"), HasSubstr("Node"), HasSubstr("Ping"), HasSubstr("LP 1"),
+                                     HasSubstr("0.5"), HasSubstr("lookahead of 1")));
   EXPECT_EQ(error_of(build, {}, 2).message(), together.message());
 }
 
@@ -113,7 +114,8 @@ TEST(BadInput, SM17_AHandlerThatSchedulesWithoutDelayForEverEnds) {
   const auto ping = [](LpContext& lp) { lp.schedule(0, Ping{}); };
   const Error error = error_of(model(ping, ping), {.same_time = 1000});
   EXPECT_EQ(error.code(), Errc::limit_exceeded);
-  EXPECT_THAT(error.text(), AllOf(HasSubstr("LP 0"), HasSubstr("Ping"), HasSubstr("more than 1000 events at this time")));
+  EXPECT_THAT(error.text(),
+              AllOf(HasSubstr("LP 0"), HasSubstr("Ping"), HasSubstr("more than 1000 events at this time")));
 }
 
 TEST(BadInput, SM17_ManyEventsOfManyGroupsAtOneTimeAreFine) {
@@ -135,15 +137,19 @@ TEST(BadInput, SM17_AFloodOfEventsNamesTheKey) {
 }
 
 TEST(BadInput, AnUnknownProcessEventOrPriorityIsNamed) {
-  EXPECT_THAT(error_of(model([](LpContext& lp) { lp.schedule(1, Ping{}, LpId(2)); })).text(), HasSubstr("there is no such LP; the model has 2"));
-  EXPECT_THAT(error_of(model([](LpContext& lp) { lp.schedule(1, Ping{}, LpId(-1)); })).text(), HasSubstr("there is no such LP"));
+  EXPECT_THAT(error_of(model([](LpContext& lp) { lp.schedule(1, Ping{}, LpId(2)); })).text(),
+              HasSubstr("there is no such LP; the model has 2"));
+  EXPECT_THAT(error_of(model([](LpContext& lp) { lp.schedule(1, Ping{}, LpId(-1)); })).text(),
+              HasSubstr("there is no such LP"));
   EXPECT_THAT(error_of(model([](LpContext& lp) { lp.schedule(1, Unknown{}, LpId(1)); })).text(),
               AllOf(HasSubstr("Unknown"), HasSubstr("does not handle this event")));
-  EXPECT_THAT(error_of(model([](LpContext& lp) { lp.schedule(1, Ping{}, {.priority = 128}); })).text(), HasSubstr("priority 128"));
+  EXPECT_THAT(error_of(model([](LpContext& lp) { lp.schedule(1, Ping{}, {.priority = 128}); })).text(),
+              HasSubstr("priority 128"));
 }
 
 TEST(BadInput, AnEventOverTheLimitOfMessagesIsNamed) {
-  const Error error = error_of(model([](LpContext& lp) { lp.schedule(1, Big{std::vector<int>(1000)}); }), {.largest_event = 1000});
+  const Error error =
+      error_of(model([](LpContext& lp) { lp.schedule(1, Big{std::vector<int>(1000)}); }), {.largest_event = 1000});
   EXPECT_EQ(error.code(), Errc::limit_exceeded);
   EXPECT_THAT(error.text(), AllOf(HasSubstr("Big"), HasSubstr("limits.message")));
 }
@@ -152,11 +158,13 @@ TEST(BadInput, AHandlerThatThrowsNamesProcessEventAndTime) {
   const Error error = error_of(model([](LpContext& lp) { lp.schedule(1.5, Ping{}); },
                                      [](LpContext&) { throw std::out_of_range("no such shelf"); }));
   EXPECT_EQ(error.code(), Errc::user_error);
-  EXPECT_THAT(error.text(), AllOf(HasSubstr("LP 0"), HasSubstr("Ping at 1.5"), HasSubstr("std::out_of_range: no such shelf")));
+  EXPECT_THAT(error.text(),
+              AllOf(HasSubstr("LP 0"), HasSubstr("Ping at 1.5"), HasSubstr("std::out_of_range: no such shelf")));
 }
 
 TEST(BadInput, SM8_FinishWithoutALookaheadIsRefusedInAModelOfSeveralGroups) {
-  EXPECT_THAT(error_of(model([](LpContext& lp) { lp.finish(); }, {}, 0)).text(), HasSubstr("several groups and no lookahead"));
+  EXPECT_THAT(error_of(model([](LpContext& lp) { lp.finish(); }, {}, 0)).text(),
+              HasSubstr("several groups and no lookahead"));
 }
 
 TEST(BadInput, ALookaheadIsMoreThanZero) {
@@ -171,7 +179,9 @@ TEST(BadInput, AModelThatAddsNothingOrThrowsOrChangesIsNamed) {
   EXPECT_THAT(error_of([](Builder&) {}).text(), HasSubstr("no processes"));
   EXPECT_THAT(error_of([](Builder&) { throw std::runtime_error("no map"); }).text(), HasSubstr("no map"));
   int calls = 0;
-  const auto changes = [&calls](Builder& builder) { builder.add<Node>(++calls == 1 ? 2 : 3, [](LpId) { return Node{}; }); };
+  const auto changes = [&calls](Builder& builder) {
+    builder.add<Node>(++calls == 1 ? 2 : 3, [](LpId) { return Node{}; });
+  };
   EXPECT_THAT(error_of(changes).text(), HasSubstr("at its second call"));
 }
 
@@ -188,7 +198,8 @@ TEST(BadInput, SM15_ACheckpointOfAnotherModelOrSeedIsRefused) {
   EXPECT_THAT(seed.error().text(), HasSubstr("another seed: 1, not 2"));
   const auto other = make_kernel(model([](LpContext&) {}, {}, 7), {.seed = 1}).value()->load(file);
   EXPECT_THAT(other.error().text(), HasSubstr("another model"));
-  EXPECT_EQ(make_kernel(model([](LpContext&) {}), {.seed = 1}).value()->loaded().error().code(), Errc::malformed_payload);
+  EXPECT_EQ(make_kernel(model([](LpContext&) {}), {.seed = 1}).value()->loaded().error().code(),
+            Errc::malformed_payload);
 }
 
 TEST(BadInput, TheEndOfARunIsATimeAfterZero) {
@@ -212,7 +223,9 @@ struct Peer final : FrameSink {
   FrameHead head(std::uint64_t round = 0) const {
     return {.simulation = 7, .sender = 1, .round = round, .is_last = true, .sent = {kNever, kNever}};
   }
-  Error refused(const FrameHead& head, FrameWriter writer = {}) { return partition->on_frame(writer.finish(head)).error(); }
+  Error refused(const FrameHead& head, FrameWriter writer = {}) {
+    return partition->on_frame(writer.finish(head)).error();
+  }
   std::unique_ptr<Partition> partition;
   int sent = 0;
 };
@@ -262,9 +275,12 @@ TEST(BadInput, SM2_AnEventBelowTheBoundIsAnErrorOfCaftansOwn) {
 }
 
 TEST(BadInput, SM2_AnEventForAnotherPartitionOrOfNoKnownTypeIsRefused) {
-  EXPECT_THAT(Peer().refused(Peer().head(), with_event({.time = 90, .source = 1, .to = 1})).text(), HasSubstr("not in this partition"));
-  EXPECT_THAT(Peer().refused(Peer().head(), with_event({.time = 90, .source = 0, .to = 0})).text(), HasSubstr("of another partition"));
-  EXPECT_THAT(Peer().refused(Peer().head(), with_event({.time = 90, .source = 9, .to = 0})).text(), HasSubstr("of another partition"));
+  EXPECT_THAT(Peer().refused(Peer().head(), with_event({.time = 90, .source = 1, .to = 1})).text(),
+              HasSubstr("not in this partition"));
+  EXPECT_THAT(Peer().refused(Peer().head(), with_event({.time = 90, .source = 0, .to = 0})).text(),
+              HasSubstr("of another partition"));
+  EXPECT_THAT(Peer().refused(Peer().head(), with_event({.time = 90, .source = 9, .to = 0})).text(),
+              HasSubstr("of another partition"));
   Event unknown{.time = 90, .source = 1, .to = 0};
   unknown.type = 77;
   EXPECT_THAT(Peer().refused(Peer().head(), with_event(unknown)).text(), HasSubstr("does not handle"));

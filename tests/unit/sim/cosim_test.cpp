@@ -1,4 +1,5 @@
-// Co-simulation: two components of a quarter car against the undivided system; connections and scenarios that are wrong.
+// Co-simulation: two components of a quarter car against the undivided system; connections and scenarios that are
+// wrong.
 #include "caftan/sim/cosim.hpp"
 
 #include <gmock/gmock.h>
@@ -98,7 +99,7 @@ const std::map<std::int64_t, double>& undivided() {
 double error_of(const CosimConfig& config) {
   const auto run = run_sequential([&](Builder& builder) { build_car(builder, config); },
                                   {.end_time = kEnd, .record = {.series = {"chassis.position"}}});
-  EXPECT_TRUE(run) << run;
+  EXPECT_TRUE(run) << (run ? Error() : run.error());
   double largest = 0;
   for (const Record& record : run->records) {
     largest = std::max(largest, std::abs(record.value - undivided().at(record.time.ticks)));
@@ -124,7 +125,7 @@ TEST(Cosim, GaussSeidelSeesTheOutputsOfTheComponentsBefore) {
 TEST(Cosim, TheChassisPeaksWhereThePhysicsSays) {
   const auto run = run_sequential([](Builder& builder) { build_car(builder, quarter_car(1e-4)); },
                                   {.end_time = kEnd, .record = {.series = {"chassis.position"}}});
-  ASSERT_TRUE(run) << run;
+  ASSERT_TRUE(run) << (run ? Error() : run.error());
   const auto peak = std::max_element(run->records.begin(), run->records.end(),
                                      [](const Record& a, const Record& b) { return a.value < b.value; });
   EXPECT_NEAR(peak->value, 0.161845, 2e-4);
@@ -134,7 +135,9 @@ TEST(Cosim, TheChassisPeaksWhereThePhysicsSays) {
 /// A component that adds one to its input at each step.
 struct Counter {
   double in = 0, gain = 1, out = 5;
-  static void variables(auto& x, Counter& c) { x.input("in", c.in), x.parameter("gain", c.gain), x.output("out", c.out); }
+  static void variables(auto& x, Counter& c) {
+    x.input("in", c.in), x.parameter("gain", c.gain), x.output("out", c.out);
+  }
   void step(double, double) { out = in + gain; }
   template <class Archive>
   void serialize(Archive& archive, unsigned) {
@@ -154,7 +157,8 @@ Error wrong(CosimConfig config) { return make_kernel(counters(std::move(config))
 
 TEST(Cosim, ConnectionsThatCannotBeAreNamed) {
   EXPECT_THAT(wrong({.connections = {"one.out > two.in"}}).text(), HasSubstr("component.output -> component.input"));
-  EXPECT_THAT(wrong({.connections = {"one.oot -> two.in"}}).text(), AllOf(HasSubstr("'one.oot'"), HasSubstr("did you mean 'one.out'?")));
+  EXPECT_THAT(wrong({.connections = {"one.oot -> two.in"}}).text(),
+              AllOf(HasSubstr("'one.oot'"), HasSubstr("did you mean 'one.out'?")));
   EXPECT_THAT(wrong({.connections = {"one.out -> two.out"}}).text(), HasSubstr("'two.out' is no input"));
   EXPECT_THAT(wrong({.connections = {"one.in -> two.in"}}).text(), HasSubstr("'one.in' is no output"));
   EXPECT_THAT(wrong({.connections = {"one.out -> one.in"}}).text(), HasSubstr("to itself"));
@@ -164,7 +168,8 @@ TEST(Cosim, ConnectionsThatCannotBeAreNamed) {
 TEST(Cosim, StepsThatAreNotWholeTicksAreNamed) {
   EXPECT_THAT(wrong({.base_step = 1.5e-9}).text(), HasSubstr("whole number of ticks"));
   EXPECT_THAT(wrong({.base_step = 1e-12}).text(), HasSubstr("whole number of ticks"));
-  EXPECT_THAT(wrong({.base_step = 3e-9, .algorithm = CosimAlgorithm::gauss_seidel}).text(), HasSubstr("no whole ticks"));
+  EXPECT_THAT(wrong({.base_step = 3e-9, .algorithm = CosimAlgorithm::gauss_seidel}).text(),
+              HasSubstr("no whole ticks"));
 }
 
 TEST(Cosim, AnInputWithoutASourceIsAWarning) {
@@ -181,7 +186,7 @@ TEST(Cosim, AScenarioChangesInputsAndParametersAtItsTimes) {
                          "[[at]]\ntime = 4\nreset = [\"two.in\"]\nset = { \"two.gain\" = -1 }\n";
   const auto run = run_sequential(counters({.base_step = 1, .connections = {"one.out -> two.in"}, .scenario = file}),
                                   {.end_time = 6, .record = {.series = {"two.out"}}});
-  ASSERT_TRUE(run) << run;
+  ASSERT_TRUE(run) << (run ? Error() : run.error());
   std::vector<double> seen;
   for (const Record& record : run->records) seen.push_back(record.value);
   // The output at t; the first is the initial one. The input is 5 at first, then 1.
@@ -195,9 +200,12 @@ TEST(Cosim, AScenarioThatIsWrongHasItsLine) {
     std::ofstream(file) << text;
     return wrong({.scenario = file}).text();
   };
-  EXPECT_THAT(with("[[at]]\ntime = 1\nset = { \"two.gian\" = 1 }\n"), AllOf(HasSubstr(":3:"), HasSubstr("did you mean 'two.gain'?")));
-  EXPECT_THAT(with("[[at]]\ntime = 1\nset = { \"two.out\" = 1 }\n"), AllOf(HasSubstr(":3:"), HasSubstr("is an output")));
-  EXPECT_THAT(with("[[at]]\ntime = 1\nsett = { \"two.gain\" = 1 }\n"), AllOf(HasSubstr(":3:"), HasSubstr("did you mean 'set'?")));
+  EXPECT_THAT(with("[[at]]\ntime = 1\nset = { \"two.gian\" = 1 }\n"),
+              AllOf(HasSubstr(":3:"), HasSubstr("did you mean 'two.gain'?")));
+  EXPECT_THAT(with("[[at]]\ntime = 1\nset = { \"two.out\" = 1 }\n"),
+              AllOf(HasSubstr(":3:"), HasSubstr("is an output")));
+  EXPECT_THAT(with("[[at]]\ntime = 1\nsett = { \"two.gain\" = 1 }\n"),
+              AllOf(HasSubstr(":3:"), HasSubstr("did you mean 'set'?")));
   EXPECT_THAT(with("[[at]]\nset = { \"two.gain\" = 1 }\n"), HasSubstr("needs `time`"));
   EXPECT_THAT(with("[[at]]\ntime = 1\nset = { \"two.gain\" = \"x\" }\n"), HasSubstr("changed to a number"));
   std::filesystem::remove(file);

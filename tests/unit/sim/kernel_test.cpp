@@ -135,7 +135,7 @@ TEST(Kernel, SM8_FinishEndsTheRunOneLookaheadLater) {
           builder.add<Scripted>([&] { return process; });
         },
         {.end_time = 100});
-    ASSERT_TRUE(run) << run.error();
+    ASSERT_TRUE(run) << (run ? Error() : run.error());
     EXPECT_EQ(run->end.units(), has_lookahead ? 5 : 3);
     EXPECT_EQ(handled, has_lookahead ? 4 : 3);
   }

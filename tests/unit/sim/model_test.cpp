@@ -1,5 +1,5 @@
-// Random models and partitions through both rules, in random orders of frames, against a naive sequential loop: the same events in
-// the same order at each process, and the same hashes (SM-1, SM-4, SM-6 to SM-9, SM-14, SM-15, SM-18).
+// Random models and partitions through both rules, in random orders of frames, against a naive sequential loop: the
+// same events in the same order at each process, and the same hashes (SM-1, SM-4, SM-6 to SM-9, SM-14, SM-15, SM-18).
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -25,8 +25,8 @@ using sim::test::Shape;
 struct Cuts {
   std::uint32_t partitions = 1;
   Sync sync = Sync::window;
-  bool has_borders = false;      // at random times
-  bool has_checkpoints = false;  // at borders, into other numbers of partitions
+  bool has_borders = false;       // at random times
+  bool has_checkpoints = false;   // at borders, into other numbers of partitions
   bool loses_partitions = false;  // now and then all is lost, and the run goes on from its last checkpoint
 };
 
@@ -39,7 +39,9 @@ struct Saved {
 /// Partitions, with a lane for each direction, and a clock. Frames are delivered in an order that `random` chooses.
 class Job final {
  public:
-  Job(const Shape& shape, const Cuts& cuts, std::uint64_t seed) : shape_(shape), cuts_(cuts), random_(seed) { open({}); }
+  Job(const Shape& shape, const Cuts& cuts, std::uint64_t seed) : shape_(shape), cuts_(cuts), random_(seed) {
+    open({});
+  }
 
   /// Runs to the end. Returns the first error.
   Result<void> run() {
@@ -74,7 +76,9 @@ class Job final {
  private:
   struct Lanes final : FrameSink {
     Lanes(Job& job, std::uint32_t from) : job(job), from(from) {}
-    void send(std::uint32_t partition, wire::Bytes frame) override { job.lanes_[from][partition].push_back(std::move(frame)); }
+    void send(std::uint32_t partition, wire::Bytes frame) override {
+      job.lanes_[from][partition].push_back(std::move(frame));
+    }
     Job& job;
     std::uint32_t from;
   };
@@ -87,9 +91,11 @@ class Job final {
     sinks_.clear();
     lanes_.assign(partitions, std::vector<std::deque<wire::Bytes>>(partitions));
     const double end = Time{shape_.end}.units();
-    rule_ = std::make_unique<GrantRule>(GrantRule::make({.end_time = end}, partitions, saved ? saved->border : Time{}).value());
+    rule_ = std::make_unique<GrantRule>(
+        GrantRule::make({.end_time = end}, partitions, saved ? saved->border : Time{}).value());
     for (std::uint32_t i = 0; i < partitions; ++i) {
-      auto kernel = make_kernel([this](Builder& builder) { build(builder, shape_); }, {.seed = shape_.seed}, i, partitions);
+      auto kernel =
+          make_kernel([this](Builder& builder) { build(builder, shape_); }, {.seed = shape_.seed}, i, partitions);
       sinks_.push_back(std::make_unique<Lanes>(*this, i));
       partitions_.push_back(std::make_unique<Partition>(7, std::move(kernel).value(), cuts_.sync, *sinks_.back()));
     }
@@ -153,7 +159,8 @@ class Job final {
 
   Result<void> report_all() {
     for (std::uint32_t i = 0; i < partitions_.size(); ++i) {
-      if (!partitions_[i]->is_at_border()) return Error(Errc::timeout, "partition " + std::to_string(i) + " waits for ever");
+      if (!partitions_[i]->is_at_border())
+        return Error(Errc::timeout, "partition " + std::to_string(i) + " waits for ever");
       if (!partitions_[i]->waits_for().empty()) return Error(Errc::timeout, "a partition waits at a border");
       if (auto done = rule_->on_report(i, partitions_[i]->report()); !done) return done;
     }
@@ -207,13 +214,15 @@ void compare(std::size_t models, const std::function<Cuts(std::mt19937_64&)>& cu
     const Alone alone(shape);
     ASSERT_EQ(alone.kernel->counters().handled, naive.handled()) << "model " << seed;
     ASSERT_EQ(alone.kernel->pending(), naive.pending()) << "model " << seed;
-    for (std::uint32_t id = 0; id < shape.groups.size(); ++id) ASSERT_EQ(alone.log(id), naive.log(id)) << "model " << seed;
+    for (std::uint32_t id = 0; id < shape.groups.size(); ++id)
+      ASSERT_EQ(alone.log(id), naive.log(id)) << "model " << seed;
     std::mt19937_64 random(seed * 7919 + 1);
     const Cuts cuts = cuts_of(random);
     Job job(shape, cuts, seed);
     const Result<void> done = job.run();
     ASSERT_TRUE(done.has_value()) << "model " << seed << ": " << done;
-    ASSERT_EQ(job.hashes(), alone.kernel->hashes().value()) << "model " << seed << " on " << cuts.partitions << " partitions";
+    ASSERT_EQ(job.hashes(), alone.kernel->hashes().value())
+        << "model " << seed << " on " << cuts.partitions << " partitions";
     ASSERT_EQ(job.sums().counters.handled, naive.handled()) << "model " << seed;
     ASSERT_EQ(job.sums().pending, naive.pending()) << "model " << seed;
     handled += naive.handled();
@@ -229,37 +238,39 @@ Cuts some_cuts(std::mt19937_64& random, Sync sync) {
 
 std::size_t models() { return caftan::test::soak_size("CAFTAN_SIM_MODELS", 300); }
 
-
-
 TEST(SimModel, SM6_WindowsGiveTheOrderOfTheSequentialLoop) {
-  compare(models(), [](std::mt19937_64& random) { return some_cuts(random, Sync::window); }, 1);
+  compare(
+      models(), [](std::mt19937_64& random) { return some_cuts(random, Sync::window); }, 1);
 }
 
 TEST(SimModel, SM7_PromisesGiveTheOrderOfTheSequentialLoop) {
-  compare(models(), [](std::mt19937_64& random) { return some_cuts(random, Sync::null_message); }, 1);
+  compare(
+      models(), [](std::mt19937_64& random) { return some_cuts(random, Sync::null_message); }, 1);
 }
 
 TEST(SimModel, SM9_BordersChangeNothing) {
   for (const Sync sync : {Sync::window, Sync::null_message}) {
-    compare(models() / 2,
-            [sync](std::mt19937_64& random) {
-              Cuts cuts = some_cuts(random, sync);
-              cuts.has_borders = true;
-              return cuts;
-            },
-            100'000);
+    compare(
+        models() / 2,
+        [sync](std::mt19937_64& random) {
+          Cuts cuts = some_cuts(random, sync);
+          cuts.has_borders = true;
+          return cuts;
+        },
+        100'000);
   }
 }
 
 TEST(SimModel, SM15_CheckpointsGoIntoOtherNumbersOfPartitions) {
   for (const Sync sync : {Sync::window, Sync::null_message}) {
-    compare(models() / 2,
-            [sync](std::mt19937_64& random) {
-              Cuts cuts = some_cuts(random, sync);
-              cuts.has_borders = cuts.has_checkpoints = cuts.loses_partitions = true;
-              return cuts;
-            },
-            200'000);
+    compare(
+        models() / 2,
+        [sync](std::mt19937_64& random) {
+          Cuts cuts = some_cuts(random, sync);
+          cuts.has_borders = cuts.has_checkpoints = cuts.loses_partitions = true;
+          return cuts;
+        },
+        200'000);
   }
 }
 

@@ -1,5 +1,6 @@
-// Random models for the model test, and the naive sequential loop that says what must come out. The behaviour of a process is
-// one function, which the library's processes and the naive ones share; queues, order, and sending are not shared.
+// Random models for the model test, and the naive sequential loop that says what must come out. The behaviour of a
+// process is one function, which the library's processes and the naive ones share; queues, order, and sending are not
+// shared.
 #pragma once
 
 #include <cstdint>
@@ -71,7 +72,9 @@ struct Large {
   }
 };
 
-inline std::uint64_t logged(std::int64_t time, std::uint64_t tag) { return mix64(static_cast<std::uint64_t>(time) * 1000003 + tag); }
+inline std::uint64_t logged(std::int64_t time, std::uint64_t tag) {
+  return mix64(static_cast<std::uint64_t>(time) * 1000003 + tag);
+}
 inline std::uint64_t tag_of(const Large& large) {
   std::uint64_t tag = large.bytes.size();
   for (const std::uint8_t byte : large.bytes) tag = tag * 31 + byte;
@@ -94,7 +97,8 @@ void react(const Shape& shape, Seen& seen, Host& host, std::uint64_t tag) {
     if (!is_near && shape.lookahead == 0) to = self;
     std::int64_t delay = static_cast<std::int64_t>(host.below(10));
     if (shape.groups[to] != shape.groups[self]) delay += shape.lookahead;
-    const EventHandle handle = host.send(to, delay, static_cast<int>(host.below(3)) - 1, host.below(3), host.below(180));
+    const EventHandle handle =
+        host.send(to, delay, static_cast<int>(host.below(3)) - 1, host.below(3), host.below(180));
     if (to == self && !seen.kept) seen.kept = handle;
   }
   if (shape.finishes && host.now() > 15 && host.below(60) == 0) host.finish();
@@ -113,7 +117,8 @@ struct Process {
     std::uint64_t below(std::uint64_t n) { return lp.random().below(n); }
     EventHandle send(std::uint32_t to, std::int64_t delay, int priority, std::uint64_t kind, std::uint64_t tag) {
       if (kind == 0) return lp.schedule(Time{delay}, Blank{}, LpId(to), {.priority = priority});
-      if (kind == 1) return lp.schedule(Time{delay}, Small{static_cast<std::uint32_t>(tag)}, LpId(to), {.priority = priority});
+      if (kind == 1)
+        return lp.schedule(Time{delay}, Small{static_cast<std::uint32_t>(tag)}, LpId(to), {.priority = priority});
       return lp.schedule(Time{delay}, Large{std::vector<std::uint8_t>(tag, 7)}, LpId(to), {.priority = priority});
     }
     bool cancel(const EventHandle& handle) { return lp.cancel(handle); }
@@ -133,7 +138,7 @@ struct Process {
   }
 };
 
-/// The model of a shape. 
+/// The model of a shape.
 inline void build(Builder& builder, const Shape& shape) {
   if (shape.lookahead > 0) builder.lookahead(Time{shape.lookahead});
   for (std::size_t i = 0; i < shape.groups.size(); ++i) {
@@ -145,7 +150,8 @@ inline void build(Builder& builder, const Shape& shape) {
 /// The naive loop: one set of all events.
 class Naive {
  public:
-  explicit Naive(const Shape& shape) : shape_(shape), seen_(shape.groups.size()), draws_(seen_.size()), sequences_(seen_.size()) {
+  explicit Naive(const Shape& shape)
+      : shape_(shape), seen_(shape.groups.size()), draws_(seen_.size()), sequences_(seen_.size()) {
     end_ = shape.end;
     for (std::uint32_t id = 0; id < seen_.size(); ++id) handle(id, -1, 0);
     while (!events_.empty() && std::get<0>(events_.begin()->first) < end_) {

@@ -40,7 +40,8 @@ TEST(Random, TheLogarithmIsWithinOneUnitInTheLastPlace) {
   std::uint64_t draws = 0;
   Random random(1, 0, 0, draws);
   for (int i = 0; i < 20'000; ++i) {
-    const double x = i % 2 == 0 ? 1 - random.uniform() : std::ldexp(1 + random.uniform(), static_cast<int>(random.below(2000)) - 1000);
+    const double x = i % 2 == 0 ? 1 - random.uniform()
+                                : std::ldexp(1 + random.uniform(), static_cast<int>(random.below(2000)) - 1000);
     const double wanted = std::log(x);
     const double unit = std::nextafter(std::abs(wanted), INFINITY) - std::abs(wanted);
     ASSERT_LE(std::abs(logarithm(x) - wanted), 1.01 * unit) << x;

@@ -117,12 +117,11 @@ BorderReport report_of(Time border, std::uint64_t sent, std::uint64_t handled, s
 }
 
 TEST(GrantRule, GrantsCheckpointsWarmUpPausesAndTheEndInTheirOrder) {
-  GrantRule rule =
-      GrantRule::make({.end_time = 10, .checkpoint_every = 4, .warmup = 3, .pause_at = {9, 4}}, 1).value();
+  GrantRule rule = GrantRule::make({.end_time = 10, .checkpoint_every = 4, .warmup = 3, .pause_at = {9, 4}}, 1).value();
   std::string seen;
   while (const auto grant = rule.next({})) {
-    seen += to_string(grant->border) + (grant->ends_warmup ? "w" : "") + (grant->saves ? "s" : "") + (grant->pauses ? "p" : "") +
-            (grant->ends ? "e" : "") + " ";
+    seen += to_string(grant->border) + (grant->ends_warmup ? "w" : "") + (grant->saves ? "s" : "") +
+            (grant->pauses ? "p" : "") + (grant->ends ? "e" : "") + " ";
     rule.on_granted(*grant);
     ASSERT_TRUE(rule.on_report(0, report_of(grant->border, 1, 0, 1, Time{100 * kTicksPerUnit})));
   }
@@ -131,9 +130,11 @@ TEST(GrantRule, GrantsCheckpointsWarmUpPausesAndTheEndInTheirOrder) {
 }
 
 TEST(GrantRule, SM15_AResumedRunSavesAtTheSameBorders) {
-  const GrantRule rule = GrantRule::make({.end_time = 10, .checkpoint_every = 4, .warmup = 3}, 1, Time{5 * kTicksPerUnit}).value();
+  const GrantRule rule =
+      GrantRule::make({.end_time = 10, .checkpoint_every = 4, .warmup = 3}, 1, Time{5 * kTicksPerUnit}).value();
   EXPECT_EQ(rule.next({})->border, Time{8 * kTicksPerUnit});
-  EXPECT_THAT(GrantRule::make({.end_time = 5}, 1, Time{5 * kTicksPerUnit}).error().text(), HasSubstr("checkpoint is at 5 already"));
+  EXPECT_THAT(GrantRule::make({.end_time = 5}, 1, Time{5 * kTicksPerUnit}).error().text(),
+              HasSubstr("checkpoint is at 5 already"));
 }
 
 TEST(GrantRule, SM8_TheEndThatAProcessAskedForEndsTheRun) {

@@ -70,7 +70,8 @@ TEST(Statistics, AreMergedByNameInTheOrderOfIds) {
   Tally one, two;
   one.add(1);
   two.add(3);
-  const std::vector<LpStatistic> all = {{LpId(0), "wait", "s", one}, {LpId(0), "jobs", "", TimeAverage()}, {LpId(1), "wait", "s", two}};
+  const std::vector<LpStatistic> all = {
+      {LpId(0), "wait", "s", one}, {LpId(0), "jobs", "", TimeAverage()}, {LpId(1), "wait", "s", two}};
   const auto merged = merge_statistics(all).value();
   ASSERT_EQ(merged.size(), 2);
   EXPECT_EQ(merged[0].name, "wait");
@@ -82,7 +83,8 @@ TEST(Statistics, AreMergedByNameInTheOrderOfIds) {
 TEST(Statistics, OneNameForTwoKindsIsAnError) {
   const std::vector<LpStatistic> kinds = {{LpId(0), "wait", "", Tally()}, {LpId(4), "wait", "", TimeAverage()}};
   EXPECT_THAT(merge_statistics(kinds).error().text(), HasSubstr("'wait' of LP 4 is of another kind"));
-  const std::vector<LpStatistic> parts = {{LpId(0), "wait", "", Histogram(0, 1, 2)}, {LpId(4), "wait", "", Histogram(0, 1, 3)}};
+  const std::vector<LpStatistic> parts = {{LpId(0), "wait", "", Histogram(0, 1, 2)},
+                                          {LpId(4), "wait", "", Histogram(0, 1, 3)}};
   EXPECT_THAT(merge_statistics(parts).error().text(), HasSubstr("has other parts"));
 }
 
@@ -104,8 +106,9 @@ TEST(Recorder, KeepsTheSeriesOfThePlanWithTheirLeastDistance) {
   recorder.record(Time{3}, LpId(2), "jobs", 3);
   std::vector<Record> records = recorder.take();
   sort_records(records);
-  EXPECT_EQ(series_csv(records),
-            "time,lp,name,value\n0,1,jobs,0.0\n0.000000003,2,jobs,3.0\n0.000000012,1,jobs,12.0\n0.000000024,1,jobs,24.0\n");
+  EXPECT_EQ(
+      series_csv(records),
+      "time,lp,name,value\n0,1,jobs,0.0\n0.000000003,2,jobs,3.0\n0.000000012,1,jobs,12.0\n0.000000024,1,jobs,24.0\n");
   EXPECT_THAT(recorder.missing(), ElementsAre("'wait'"));
   EXPECT_TRUE(recorder.take().empty());
 }

@@ -1,5 +1,5 @@
-/// Co-simulation with fixed steps: components with variables and a `step`, coupled by values at moments. Start with `Cosim` in
-/// `Model::build`; a component is a plain class, each of which becomes a logical process and a group.
+/// Co-simulation with fixed steps: components with variables and a `step`, coupled by values at moments. Start with
+/// `Cosim` in `Model::build`; a component is a plain class, each of which becomes a logical process and a group.
 ///
 ///     struct Wheel {
 ///       double mass = 40, position = 0, road = 0;
@@ -34,7 +34,9 @@ struct CosimConfig {
   std::filesystem::path scenario{};        ///< a TOML file of timed changes; empty = none
 
   static void settings(auto& s, CosimConfig& c) {
-    s("base_step", c.base_step, "time between two exchanges of values; a whole number of ticks").greater_than(0).unit("units");
+    s("base_step", c.base_step, "time between two exchanges of values; a whole number of ticks")
+        .greater_than(0)
+        .unit("units");
     s("algorithm", c.algorithm, "which outputs a component sees")
         .one_of({{"jacobi", "those of the last step"}, {"gauss_seidel", "of components before it those of this step"}});
     s("connections", c.connections, "output -> input, each component.variable");
@@ -57,11 +59,17 @@ struct CosimVariable {
 class VariablesVisitor {
  public:
   /// Declares a number that a scenario may change.
-  void parameter(std::string name, double& value, std::string unit = "") { add(std::move(name), value, std::move(unit), VariableKind::parameter); }
+  void parameter(std::string name, double& value, std::string unit = "") {
+    add(std::move(name), value, std::move(unit), VariableKind::parameter);
+  }
   /// Declares a number that comes from another component.
-  void input(std::string name, double& value, std::string unit = "") { add(std::move(name), value, std::move(unit), VariableKind::input); }
+  void input(std::string name, double& value, std::string unit = "") {
+    add(std::move(name), value, std::move(unit), VariableKind::input);
+  }
   /// Declares a number that `step` sets, and that others and the record may read.
-  void output(std::string name, double& value, std::string unit = "") { add(std::move(name), value, std::move(unit), VariableKind::output); }
+  void output(std::string name, double& value, std::string unit = "") {
+    add(std::move(name), value, std::move(unit), VariableKind::output);
+  }
   /// Returns the variables in the order of their declaration.
   std::vector<CosimVariable> take() && { return std::move(all_); }
 
@@ -94,13 +102,14 @@ struct CosimStep {
 class CosimPort {
  public:
   /// @param position  of the component in the plan
-  CosimPort(std::shared_ptr<const CosimPlan> plan, std::uint32_t position) : plan_(std::move(plan)), position_(position) {}
+  CosimPort(std::shared_ptr<const CosimPlan> plan, std::uint32_t position)
+      : plan_(std::move(plan)), position_(position) {}
   /// Takes the initial values of the component and of what it is connected to, and schedules its first step.
   void start(const std::vector<CosimVariable>& variables, LpContext& lp);
   /// Takes values that arrived.
   void on_values(const CosimValues& values);
-  /// Applies what the scenario has up to now, sets inputs and parameters, records outputs. Returns the moment from which the
-  /// component steps.
+  /// Applies what the scenario has up to now, sets inputs and parameters, records outputs. Returns the moment from
+  /// which the component steps.
   Time before_step(const std::vector<CosimVariable>& variables, LpContext& lp);
   /// Sends the outputs and schedules the next step.
   void after_step(const std::vector<CosimVariable>& variables, LpContext& lp) const;

@@ -74,10 +74,11 @@ struct HandlersOf<P, Events<Es...>> {
 
 template <class P>
 constexpr LpClass make_lp_class() {
-  static_assert(requires { typename P::Events; },
-                "a class of logical processes names its events: using Events = sim::Events<A, B>");
   static_assert(
-      requires(P & process, LpContext& context) { process.start(context); },
+      requires { typename P::Events; },
+      "a class of logical processes names its events: using Events = sim::Events<A, B>");
+  static_assert(
+      requires(P & process, LpContext & context) { process.start(context); },
       "a class of logical processes needs `void start(sim::LpContext& lp)`");
   LpClass result{
       .name = wire::type_name<P>(),

@@ -1,6 +1,6 @@
 /// What a model consists of and what its processes can do. `Builder` is what `Model::build` adds logical processes to,
-/// `LpContext` is what each handler gets. A logical process is a plain object: `using Events`, `on` for each event, `start`,
-/// `serialize`; it shares nothing with others. Rules: docs/protocols/simulation.md.
+/// `LpContext` is what each handler gets. A logical process is a plain object: `using Events`, `on` for each event,
+/// `start`, `serialize`; it shares nothing with others. Rules: docs/protocols/simulation.md.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ struct ScheduleOptions {
 
 /// What the handlers of a process can do. It is valid during the call only. Threads: that of the handler.
 ///
-/// A mistake (a delay below the lookahead, an unknown process) ends the run: the function throws RpcException, and the run
-/// fails with its error also where a handler catches it.
+/// A mistake (a delay below the lookahead, an unknown process) ends the run: the function throws RpcException, and the
+/// run fails with its error also where a handler catches it.
 class LpContext {
  public:
   /// Returns the id of the process.
@@ -39,7 +39,8 @@ class LpContext {
   /// Returns the time of the event that is handled; 0 in `start`.
   Time now() const noexcept { return now_; }
 
-  /// Schedules `event` for the process `to`. An event is a value: it is written now, later changes do not count (SM-11).
+  /// Schedules `event` for the process `to`. An event is a value: it is written now, later changes do not count
+  /// (SM-11).
   /// @param delay  units >= 0, rounded to ticks; to another group at least the model's lookahead
   /// Errors (thrown): lookahead_violation, bad_arguments (delay, unknown process, no handler there, priority),
   ///   limit_exceeded (too many pending events, too large an event).
@@ -77,8 +78,8 @@ class LpContext {
 
   /// Notes a value of the series `name`, which is kept if the run's file asks for it.
   void record(std::string_view name, double value);
-  /// Ends the run one lookahead after now (SM-8); in a model of one group now. Events at this time and later stay pending.
-  /// Errors (thrown): bad_arguments (several groups and no lookahead).
+  /// Ends the run one lookahead after now (SM-8); in a model of one group now. Events at this time and later stay
+  /// pending. Errors (thrown): bad_arguments (several groups and no lookahead).
   void finish();
 
  private:
@@ -128,12 +129,13 @@ class Builder {
   Builder(const Builder&) = delete;
   Builder& operator=(const Builder&) = delete;
 
-  /// Sets the least delay of an event between two groups, in units, more than 0. Without it groups never send to each other.
+  /// Sets the least delay of an event between two groups, in units, more than 0. Without it groups never send to each
+  /// other.
   void lookahead(double units);
   /// As above, in ticks.
   void lookahead(Time least);
-  /// Begins a group: the processes up to the next call stay in one partition, and their events may have any delay. Without
-  /// groups each process is one.
+  /// Begins a group: the processes up to the next call stay in one partition, and their events may have any delay.
+  /// Without groups each process is one.
   void group();
   /// Adds `count` processes; `make(LpId)` returns each. Returns the first id.
   template <class P, class F>
@@ -167,7 +169,7 @@ class Builder {
 
   Layout& layout_;
   LpTable* table_;
-  std::uint64_t next_ = 0;       // id, of the second call
+  std::uint64_t next_ = 0;  // id, of the second call
   std::size_t next_range_ = 0;
 };
 

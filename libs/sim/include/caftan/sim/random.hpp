@@ -1,5 +1,5 @@
-/// Random numbers of logical processes: a function of (seed, process, stream, ordinal), so that neither placement nor the
-/// order of other processes changes them. Handlers get them from `LpContext::random`.
+/// Random numbers of logical processes: a function of (seed, process, stream, ordinal), so that neither placement nor
+/// the order of other processes changes them. Handlers get them from `LpContext::random`.
 #pragma once
 
 #include <array>
@@ -48,6 +48,7 @@ double logarithm(double x) noexcept;
 
 /// Sets `to[i]` to the number in [0, 1) that belongs to (seed, numbers[i], ordinal).
 /// @param to  as long as `numbers`
-void uniform_for(std::uint64_t seed, std::span<const std::uint64_t> numbers, std::uint64_t ordinal, std::span<double> to) noexcept;
+void uniform_for(std::uint64_t seed, std::span<const std::uint64_t> numbers, std::uint64_t ordinal,
+                 std::span<double> to) noexcept;
 
 }  // namespace caftan::sim

@@ -1,5 +1,5 @@
-/// Records: values that handlers note with `LpContext::record`, as series over virtual time. `Recorder` keeps those of one
-/// partition, `series_csv` makes one table of all.
+/// Records: values that handlers note with `LpContext::record`, as series over virtual time. `Recorder` keeps those of
+/// one partition, `series_csv` makes one table of all.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,8 @@ struct Record {
 /// The records of one partition. Threads: one at a time.
 class Recorder {
  public:
-  /// When a process has last kept a value of a name: what a checkpoint must hold, so that later runs keep the same ones.
+  /// When a process has last kept a value of a name: what a checkpoint must hold, so that later runs keep the same
+  /// ones.
   struct Last {
     LpId lp{};
     std::string name{};
@@ -59,7 +60,8 @@ class Recorder {
   std::vector<Last> last() const;
   /// Continues the series of an earlier run.
   void restore(const Last& last);
-  /// Returns the series of the plan that no process has recorded here, each with the nearest recorded name, if one is near:
+  /// Returns the series of the plan that no process has recorded here, each with the nearest recorded name, if one is
+  /// near:
   /// "'jobs'; did you mean 'job'?".
   std::vector<std::string> missing() const;
 

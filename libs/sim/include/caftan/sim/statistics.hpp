@@ -1,6 +1,7 @@
-/// Statistics of logical processes: `Tally` of values, `TimeAverage` of a value that holds for spans of time, `Histogram`.
-/// A process has them as members and names them in `static void statistics(auto& s, P& p)`; its `serialize` writes them.
-/// Each is gathered per process and merged in the order of ids, so that the bits do not depend on the placement.
+/// Statistics of logical processes: `Tally` of values, `TimeAverage` of a value that holds for spans of time,
+/// `Histogram`. A process has them as members and names them in `static void statistics(auto& s, P& p)`; its
+/// `serialize` writes them. Each is gathered per process and merged in the order of ids, so that the bits do not depend
+/// on the placement.
 #pragma once
 
 #include <cstddef>
@@ -161,7 +162,8 @@ struct MergedStatistic {
 /// Errors: bad_arguments (one name for two kinds, or for histograms with other parts).
 Result<std::vector<MergedStatistic>> merge_statistics(std::span<const LpStatistic> all);
 
-/// Returns the table `scalars.csv`: statistic, unit, measure, value; one row for each measure, and for each part of a histogram.
+/// Returns the table `scalars.csv`: statistic, unit, measure, value; one row for each measure, and for each part of a
+/// histogram.
 std::string scalars_csv(std::span<const MergedStatistic> merged);
 
 }  // namespace caftan::sim

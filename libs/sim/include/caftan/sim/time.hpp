@@ -1,4 +1,5 @@
-/// Virtual time as a whole number of ticks, so that sums of steps are exact. Start with `Time`; `time_of` converts units.
+/// Virtual time as a whole number of ticks, so that sums of steps are exact. Start with `Time`; `time_of` converts
+/// units.
 #pragma once
 
 #include <compare>

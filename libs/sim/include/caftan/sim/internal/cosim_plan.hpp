@@ -1,4 +1,5 @@
-/// `CosimPlan`: which output goes to which input, and the changes of a scenario, with names resolved. All partitions have the same.
+/// `CosimPlan`: which output goes to which input, and the changes of a scenario, with names resolved. All partitions
+/// have the same.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@ class CosimPlan {
  public:
   /// An output's way to an input.
   struct Link {
-    std::uint32_t output = 0;    ///< position of the variable in its component
+    std::uint32_t output = 0;     ///< position of the variable in its component
     std::uint32_t component = 0;  ///< that has the input
     std::uint32_t input = 0;
   };

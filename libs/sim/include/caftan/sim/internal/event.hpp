@@ -1,5 +1,5 @@
-/// A pending event in 32 bytes: its key, its destination, its type, and its payload, which lies beside it if it has more
-/// than 8 bytes (`PayloadStore`).
+/// A pending event in 32 bytes: its key, its destination, its type, and its payload, which lies beside it if it has
+/// more than 8 bytes (`PayloadStore`).
 #pragma once
 
 #include <cstdint>

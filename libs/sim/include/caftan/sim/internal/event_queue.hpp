@@ -1,6 +1,7 @@
-/// `EventQueue`: pending events in the order of their keys. Up to 2,048 of them are one 4-ary heap. Above, they lie unsorted
-/// in buckets of equal width; the bucket with the least times is opened, which sorts it, and events that arrive for
-/// the open bucket go into the heap. So most pushes touch one place of memory, and what comes next is known ahead.
+/// `EventQueue`: pending events in the order of their keys. Up to 2,048 of them are one 4-ary heap. Above, they lie
+/// unsorted in buckets of equal width; the bucket with the least times is opened, which sorts it, and events that
+/// arrive for the open bucket go into the heap. So most pushes touch one place of memory, and what comes next is known
+/// ahead.
 #pragma once
 
 #include <cstddef>
@@ -67,8 +68,9 @@ class BucketRow {
   unsigned width_bits() const noexcept { return width_bits_; }
   /// Adds an event. Precondition: open_end() <= its time < end().
   void push(const Event& event, EventBag::Pool& pool) {
-    bags_[static_cast<std::size_t>((static_cast<std::uint64_t>(event.time) - static_cast<std::uint64_t>(first_)) >> width_bits_)].push(event,
-                                                                                                             pool);
+    bags_[static_cast<std::size_t>((static_cast<std::uint64_t>(event.time) - static_cast<std::uint64_t>(first_)) >>
+                                   width_bits_)]
+        .push(event, pool);
     ++size_;
   }
   bool empty() const noexcept { return size_ == 0; }

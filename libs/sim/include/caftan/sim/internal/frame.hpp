@@ -1,5 +1,5 @@
-/// Frames between partitions: `FrameWriter` fills the parts of one, `decode_frame` reads bytes that are not trusted. The format is
-/// in docs/protocols/simulation.md.
+/// Frames between partitions: `FrameWriter` fills the parts of one, `decode_frame` reads bytes that are not trusted.
+/// The format is in docs/protocols/simulation.md.
 #pragma once
 
 #include <cstdint>

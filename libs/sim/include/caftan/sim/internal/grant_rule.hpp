@@ -1,5 +1,5 @@
-/// `GrantRule`: what the clock of a simulation grants next: the next checkpoint, the end of the warm-up, a pause, the end, or
-/// what real time allows. Reports of the partitions go in.
+/// `GrantRule`: what the clock of a simulation grants next: the next checkpoint, the end of the warm-up, a pause, the
+/// end, or what real time allows. Reports of the partitions go in.
 #pragma once
 
 #include <cstdint>
@@ -13,32 +13,34 @@ namespace caftan::sim {
 
 /// What the file of a run says of its borders, in units of the model.
 struct GrantOptions {
-  double end_time = 0;           ///< events at or after it stay pending; > 0
-  double checkpoint_every = 0;   ///< 0 = none
-  double warmup = 0;             ///< statistics before it are forgotten; 0 = none
+  double end_time = 0;             ///< events at or after it stay pending; > 0
+  double checkpoint_every = 0;     ///< 0 = none
+  double warmup = 0;               ///< statistics before it are forgotten; 0 = none
   std::vector<double> pause_at{};  ///< in any order
-  double real_time = 0;          ///< units a second; 0 = as fast as possible
+  double real_time = 0;            ///< units a second; 0 = as fast as possible
 };
 
 /// A border that is granted, and why.
 struct Grant {
   Time border{};
-  bool saves = false;      ///< make a checkpoint there
+  bool saves = false;        ///< make a checkpoint there
   bool ends_warmup = false;  ///< forget the statistics there
-  bool pauses = false;     ///< wait there until the clock is resumed
-  bool ends = false;       ///< the run is over there
+  bool pauses = false;       ///< wait there until the clock is resumed
+  bool ends = false;         ///< the run is over there
 };
 
 /// Threads: none of its own and no lock.
 class GrantRule {
  public:
   /// @param from  the border of the checkpoint that the run goes on from; else 0
-  /// Errors: invalid_config (a time that is negative, NaN or beyond 2^63 ticks, an end that is not after `from`, a warm-up
+  /// Errors: invalid_config (a time that is negative, NaN or beyond 2^63 ticks, an end that is not after `from`, a
+  /// warm-up
   ///   or a pause after the end).
   static Result<GrantRule> make(const GrantOptions& options, std::uint32_t partitions, Time from = {});
 
   /// Returns the next grant. @param elapsed  since the run began; counts in real time only
-  /// In real time a grant may lie before all of these: what is due by then. nullopt: not even one tick is due, or the run is over.
+  /// In real time a grant may lie before all of these: what is due by then. nullopt: not even one tick is due, or the
+  /// run is over.
   std::optional<Grant> next(base::Duration elapsed) const;
   /// The clock has granted it to all partitions.
   void on_granted(const Grant& grant);
@@ -46,8 +48,8 @@ class GrantRule {
   void pause_next() noexcept { pause_asked_ = true; }
   /// The next grant covers one distinct time: a step. Pauses after it.
   void step_next() noexcept { step_asked_ = true; }
-  /// A partition has reached the border. Errors: malformed_payload (of another border, a second time, or sums that do not add up
-  /// once all have reported, SM-4).
+  /// A partition has reached the border. Errors: malformed_payload (of another border, a second time, or sums that do
+  /// not add up once all have reported, SM-4).
   Result<void> on_report(std::uint32_t partition, const BorderReport& report);
   /// Returns whether all partitions have reported.
   bool is_complete() const noexcept { return missing_ == 0; }

@@ -1,5 +1,5 @@
-/// `Kernel`: the logical processes of one partition and their queue. Alone, with all processes, it is the sequential kernel; with
-/// others, a rule says how far it may run (`Partition`). Start with `make_kernel`.
+/// `Kernel`: the logical processes of one partition and their queue. Alone, with all processes, it is the sequential
+/// kernel; with others, a rule says how far it may run (`Partition`). Start with `make_kernel`.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +23,10 @@ namespace caftan::sim {
 
 /// What bounds a kernel and what it keeps.
 struct KernelOptions {
-  std::uint64_t seed = 0;                            ///< of all random streams
-  std::uint64_t events = 100'000'000;                ///< the most pending events
-  std::uint64_t same_time = 1'000'000;               ///< the most events of one group at one time
-  std::uint64_t largest_event = 64 * 1024 * 1024;    ///< bytes; the file's limits.message
+  std::uint64_t seed = 0;                          ///< of all random streams
+  std::uint64_t events = 100'000'000;              ///< the most pending events
+  std::uint64_t same_time = 1'000'000;             ///< the most events of one group at one time
+  std::uint64_t largest_event = 64 * 1024 * 1024;  ///< bytes; the file's limits.message
   RecordPlan records{};
 };
 
@@ -54,7 +54,8 @@ class EventSink {
 class Kernel {
  public:
   /// @param layout, table  placed and complete; make_kernel makes them
-  Kernel(std::unique_ptr<const Layout> layout, std::unique_ptr<LpTable> table, std::uint32_t partition, KernelOptions options);
+  Kernel(std::unique_ptr<const Layout> layout, std::unique_ptr<LpTable> table, std::uint32_t partition,
+         KernelOptions options);
   Kernel(const Kernel&) = delete;
   Kernel& operator=(const Kernel&) = delete;
 
@@ -65,10 +66,12 @@ class Kernel {
   /// Errors: those of LpContext, user_error (a process threw).
   Result<void> start();
   /// Handles all events before `bound`, and before the end that `finish` asked for, in the order of their keys.
-  /// Errors: as start; malformed_payload (bytes of another partition that are no such event). After an error the run is over.
+  /// Errors: as start; malformed_payload (bytes of another partition that are no such event). After an error the run is
+  /// over.
   Result<void> run_until(Time bound);
   /// Adds an event of another partition. @param event  without payload
-  /// Errors: malformed_payload (no such process, type or handler, a source that is here, a time before what was handled (SM-2)),
+  /// Errors: malformed_payload (no such process, type or handler, a source that is here, a time before what was handled
+  /// (SM-2)),
   ///   limit_exceeded (too many pending events).
   Result<void> insert(const Event& event, wire::ByteView payload);
 
@@ -98,10 +101,11 @@ class Kernel {
   /// Returns the statistics of all processes up to `now`, in the order of ids.
   std::vector<LpStatistic> statistics(Time now);
 
-  /// Returns processes and events at the present border. Errors: unsupported, user_error (a `serialize` threw), limit_exceeded.
+  /// Returns processes and events at the present border. Errors: unsupported, user_error (a `serialize` threw),
+  /// limit_exceeded.
   Result<wire::CheckpointFile> save() const;
-  /// Takes from one file of a checkpoint what belongs to this partition. To be called for each file, instead of `start`; then
-  /// `loaded`. Errors: malformed_payload, invalid_config (another model or seed).
+  /// Takes from one file of a checkpoint what belongs to this partition. To be called for each file, instead of
+  /// `start`; then `loaded`. Errors: malformed_payload, invalid_config (another model or seed).
   Result<void> load(const wire::CheckpointFile& file);
   /// All files were loaded. Errors: malformed_payload (a process is in none of them).
   Result<void> loaded() const;
@@ -130,7 +134,8 @@ class Kernel {
   void run();
   void handle(const Event& event);
   void count_at_one_time(const Event& event);
-  EventHandle send(Time delay, const LpContext::EventType& type, LpId to, ScheduleOptions options, wire::ByteView payload);
+  EventHandle send(Time delay, const LpContext::EventType& type, LpId to, ScheduleOptions options,
+                   wire::ByteView payload);
   bool cancel(const EventHandle& event);
   std::uint64_t& draws_of(std::string_view stream);
   void ask_to_finish();
@@ -149,7 +154,8 @@ class Kernel {
   EventQueue queue_;
   PayloadStore payloads_;
   std::unordered_set<Cancelled, CancelledHash> cancelled_;  // of pending events
-  std::unordered_map<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t, StreamHash> draws_;  // of streams with names
+  std::unordered_map<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t, StreamHash>
+      draws_;  // of streams with names
   Recorder recorder_;
   LpContext context_;
   Event current_{.time = -1};  // the event that is handled, or was last
@@ -157,14 +163,14 @@ class Kernel {
   Time finish_ = kNever;
   Time least_delay_ = kNever;
   EventCounters counters_;
-  std::uint64_t at_one_time_ = 0;                                   // events handled at the time of current_
-  std::unordered_map<std::uint32_t, std::uint64_t> of_groups_;      // those by group, once there are many
-  std::uint64_t loaded_ = 0;                                        // processes
+  std::uint64_t at_one_time_ = 0;                               // events handled at the time of current_
+  std::unordered_map<std::uint32_t, std::uint64_t> of_groups_;  // those by group, once there are many
+  std::uint64_t loaded_ = 0;                                    // processes
   std::optional<Error> failure_;
 };
 
-/// Builds a model and makes the processes of one partition. @param build  Model::build, bound to its config; called twice
-/// Errors: invalid_config, bad_arguments (the model), user_error (`build` threw).
+/// Builds a model and makes the processes of one partition. @param build  Model::build, bound to its config; called
+/// twice Errors: invalid_config, bad_arguments (the model), user_error (`build` threw).
 Result<std::unique_ptr<Kernel>> make_kernel(const std::function<void(Builder&)>& build, const KernelOptions& options,
                                             std::uint32_t partition = 0, std::uint32_t partitions = 1);
 

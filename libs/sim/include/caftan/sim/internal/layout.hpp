@@ -1,5 +1,5 @@
-/// `Layout`: which processes a model has, of which classes, in which groups, and in which partition each of them is. It is the
-/// same at all partitions, and holds no objects.
+/// `Layout`: which processes a model has, of which classes, in which groups, and in which partition each of them is. It
+/// is the same at all partitions, and holds no objects.
 #pragma once
 
 #include <cstdint>
@@ -64,10 +64,13 @@ class Layout {
   /// Returns the partition of a process. Precondition: placed.
   std::uint32_t partition_of(std::uint32_t id) const noexcept;
   /// Returns how many partitions there are; 0 before `place`.
-  std::uint32_t partitions() const noexcept { return static_cast<std::uint32_t>(bounds_.empty() ? 0 : bounds_.size() - 1); }
+  std::uint32_t partitions() const noexcept {
+    return static_cast<std::uint32_t>(bounds_.empty() ? 0 : bounds_.size() - 1);
+  }
   /// Returns the first id of a partition; of the one behind the last: size().
   std::uint64_t first_of(std::uint32_t partition) const noexcept { return bounds_[partition]; }
-  /// Returns a hash of classes, event types, ranges, groups and lookahead: two models that differ in them have another one.
+  /// Returns a hash of classes, event types, ranges, groups and lookahead: two models that differ in them have another
+  /// one.
   std::uint64_t digest() const noexcept;
   /// Returns what the model or its placement has that is probably a mistake.
   const std::vector<std::string>& warnings() const noexcept { return warnings_; }

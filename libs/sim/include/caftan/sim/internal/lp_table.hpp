@@ -62,12 +62,12 @@ class LpTable {
   const Layout& layout_;
   std::uint32_t first_;
   std::size_t made_ = 0;
-  std::size_t stride_ = 0;          // of the range that was reserved last
-  std::byte* next_ = nullptr;       // its next object
-  std::uint32_t type_ = 0;          // its class
+  std::size_t stride_ = 0;     // of the range that was reserved last
+  std::byte* next_ = nullptr;  // its next object
+  std::uint32_t type_ = 0;     // its class
   std::vector<Array> arrays_;
   std::vector<LpEntry> entries_;
-  std::vector<Handle> handlers_;    // by class and event type
+  std::vector<Handle> handlers_;  // by class and event type
   std::size_t events_;
 };
 

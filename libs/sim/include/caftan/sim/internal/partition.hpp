@@ -1,6 +1,6 @@
-/// `Partition`: a kernel with a rule and its frames. Grants and frames go in; events are handled as far as the rule allows, and
-/// frames for the others come out. What holds it needs no rule of the protocol: it delivers frames in the order of each sender
-/// and calls `advance` after each.
+/// `Partition`: a kernel with a rule and its frames. Grants and frames go in; events are handled as far as the rule
+/// allows, and frames for the others come out. What holds it needs no rule of the protocol: it delivers frames in the
+/// order of each sender and calls `advance` after each.
 #pragma once
 
 #include <cstdint>
@@ -36,10 +36,10 @@ struct BorderReport {
   Time next = kNever;
   Time finish = kNever;
   Time least_delay = kNever;
-  std::uint64_t windows = 0;  ///< windows or runs between waits so far
-  std::uint64_t frames = 0;   ///< sent so far
+  std::uint64_t windows = 0;       ///< windows or runs between waits so far
+  std::uint64_t frames = 0;        ///< sent so far
   std::uint64_t empty_frames = 0;  ///< those without an event
-  std::uint64_t bytes = 0;    ///< of frames so far
+  std::uint64_t bytes = 0;         ///< of frames so far
 
   template <class Archive>
   void serialize(Archive& archive, unsigned) {
@@ -59,15 +59,17 @@ class Partition final : private EventSink {
   Result<void> start();
   /// Goes on from a checkpoint. Errors: as Kernel::loaded.
   Result<void> resume();
-  /// The clock lets partitions advance up to `border`. Errors: bad_arguments (below the present border, or before it was reached).
+  /// The clock lets partitions advance up to `border`. Errors: bad_arguments (below the present border, or before it
+  /// was reached).
   Result<void> grant(Time border);
-  /// Takes a frame. Errors: malformed_payload (no frame; of another simulation, sender, kind or round (SM-5); a promise that
-  /// fell (SM-7); an event that cannot be (SM-2)). After an error the run is over.
+  /// Takes a frame. Errors: malformed_payload (no frame; of another simulation, sender, kind or round (SM-5); a promise
+  /// that fell (SM-7); an event that cannot be (SM-2)). After an error the run is over.
   Result<void> on_frame(wire::ByteView bytes);
   /// Handles events as far as the rule allows and sends frames. To be called after `grant` and after each frame.
   /// Errors: as Kernel::run_until.
   Result<void> advance();
-  /// Returns whether the granted border is reached: no frame is under way, and queues and processes are the whole state.
+  /// Returns whether the granted border is reached: no frame is under way, and queues and processes are the whole
+  /// state.
   bool is_at_border() const noexcept;
   /// Returns what to report of the present border. Precondition: is_at_border().
   BorderReport report();
@@ -105,12 +107,12 @@ class Partition final : private EventSink {
   FrameSink& sink_;
   WindowRule windows_;
   PromiseRule promises_;
-  std::vector<Lane> lanes_;                // by partition
+  std::vector<Lane> lanes_;                    // by partition
   std::vector<std::deque<wire::Bytes>> kept_;  // frames of the next round, by sender
   Time granted_{};
   bool has_started_ = false;
   bool has_arrived_ = false;  // at any border
-  bool is_running_ = false;  // towards granted_
+  bool is_running_ = false;   // towards granted_
   BorderReport counts_{};
   std::optional<Error> failure_;
 };

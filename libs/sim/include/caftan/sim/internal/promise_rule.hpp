@@ -1,5 +1,5 @@
-/// `PromiseRule`: how far a partition may go by promises (null messages). Promises of the others go in; a bound, and what this
-/// partition may promise, come out (SM-7).
+/// `PromiseRule`: how far a partition may go by promises (null messages). Promises of the others go in; a bound, and
+/// what this partition may promise, come out (SM-7).
 #pragma once
 
 #include <algorithm>

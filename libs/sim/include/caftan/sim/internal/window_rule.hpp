@@ -1,5 +1,5 @@
-/// `WindowRule`: how far a partition may go by windows. What the others report goes in, a bound comes out; the same numbers give the
-/// same bounds at all partitions (SM-6, SM-8).
+/// `WindowRule`: how far a partition may go by windows. What the others report goes in, a bound comes out; the same
+/// numbers give the same bounds at all partitions (SM-6, SM-8).
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ class WindowRule {
 
   /// The clock lets partitions advance up to `border`, which does not fall.
   void grant(Time border) noexcept { granted_ = border; }
-  /// A partition, this one included, has reported for the present round. Returns false if it has already, or if its report has
-  /// not one time for each partition.
+  /// A partition, this one included, has reported for the present round. Returns false if it has already, or if its
+  /// report has not one time for each partition.
   bool on_report(std::uint32_t partition, const Report& report);
   std::uint64_t round() const noexcept { return round_; }
   /// Returns whether all have reported for the present round.
