@@ -23,6 +23,8 @@ bool RoleContext::deterministic() const noexcept { return state_->facts.determin
 std::stop_token RoleContext::stop_token() const noexcept { return state_->stop.get_token(); }
 const std::filesystem::path& RoleContext::output_directory() const noexcept { return state_->facts.output_directory; }
 
+std::uint64_t RoleContext::run_seed() const noexcept { return state_->facts.root_seed; }
+
 std::uint64_t RoleContext::seed(std::string_view purpose) const noexcept {
   const actors::RoleFacts& facts = state_->facts;
   return app::stream_seed(facts.root_seed, facts.role, static_cast<std::uint32_t>(facts.replica), purpose);

@@ -153,6 +153,7 @@ void Kernel::handle(const Event& event) {
   if (++at_one_time_ > options_.same_time) count_at_one_time(event);
   LpEntry& entry = table_->at(event.to);
   const wire::ByteView payload = PayloadStore::view(event);
+  if (options_.watch) options_.watch->before(event, payload);
   std::uint64_t hash = mixed_in(entry.hash, static_cast<std::uint64_t>(event.time));
   hash = mixed_in(hash, event.sequence << 8 | event.priority);
   hash = mixed_in(hash, layout_->event_types()[event.type].hash + event.source);
