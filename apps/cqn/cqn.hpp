@@ -1,5 +1,6 @@
-/// A closed queueing network: tandems of queues with a switch at the end of each. A job goes through all queues of a tandem, then
-/// the switch sends it to a tandem that it draws. Source: the network of OMNeT++'s studies of parallel simulation.
+/// A closed queueing network: tandems of queues with a switch at the end of each. A job goes through all queues of a
+/// tandem, then the switch sends it to a tandem that it draws. Source: the network of OMNeT++'s studies of parallel
+/// simulation.
 #pragma once
 
 #include <cstdint>

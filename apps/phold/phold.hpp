@@ -1,5 +1,6 @@
-/// PHOLD, the usual benchmark of simulators: processes that send each other events. Each event makes one more, so there are as many
-/// pending events at the end as at the start. Source: Fujimoto, Performance of Time Warp under synthetic workloads, 1990.
+/// PHOLD, the usual benchmark of simulators: processes that send each other events. Each event makes one more, so there
+/// are as many pending events at the end as at the start. Source: Fujimoto, Performance of Time Warp under synthetic
+/// workloads, 1990.
 ///
 /// A model is three plain things, top down: events, logical processes, and a function that builds it.
 #pragma once
@@ -87,7 +88,8 @@ struct Phold {
   static void build(sim::Builder& builder, const Config& config) {
     // No event between two processes has a smaller delay: so far partitions may run ahead of each other.
     builder.lookahead(config.lookahead);
-    builder.add<Process>(static_cast<std::uint64_t>(config.processes), [&config](sim::LpId) { return Process{&config}; });
+    builder.add<Process>(static_cast<std::uint64_t>(config.processes),
+                         [&config](sim::LpId) { return Process{&config}; });
   }
 };
 

@@ -1,5 +1,5 @@
-/// A quarter car as a co-simulation: a wheel and a chassis, each with equations of its own, exchange positions and velocities at
-/// fixed steps. After 0.1 s the road rises by 0.1 m.
+/// A quarter car as a co-simulation: a wheel and a chassis, each with equations of its own, exchange positions and
+/// velocities at fixed steps. After 0.1 s the road rises by 0.1 m.
 ///
 /// A component says which variables it has and makes steps; which output belongs to which input stands in the file.
 #pragma once

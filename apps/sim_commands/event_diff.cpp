@@ -27,8 +27,8 @@ struct Logged {
 
   auto operator<=>(const Logged&) const = default;
   std::string text() const {
-    return "LP " + std::to_string(lp) + " handles " + rest + " of LP " + std::to_string(source) + ", its event number " +
-           std::to_string(sequence) + ", priority " + std::to_string(priority);
+    return "LP " + std::to_string(lp) + " handles " + rest + " of LP " + std::to_string(source) +
+           ", its event number " + std::to_string(sequence) + ", priority " + std::to_string(priority);
   }
 };
 
@@ -127,10 +127,10 @@ void compare_borders(const fs::path& one, const fs::path& other, Difference& fou
     if (a[i] == b[i]) continue;
     found.is_equal = false;
     const std::string before = i > 1 ? a[i - 1].substr(0, a[i - 1].find(',')) : "0";
-    found.lines.push_back("borders: equal up to virtual time " + before + ", different at " + a[i].substr(0, a[i].find(',')) +
-                          (a[i].substr(0, a[i].find(',')) == b[i].substr(0, b[i].find(','))
-                               ? std::string()
-                               : " and " + b[i].substr(0, b[i].find(','))));
+    found.lines.push_back(
+        "borders: equal up to virtual time " + before + ", different at " + a[i].substr(0, a[i].find(',')) +
+        (a[i].substr(0, a[i].find(',')) == b[i].substr(0, b[i].find(',')) ? std::string()
+                                                                          : " and " + b[i].substr(0, b[i].find(','))));
     return;
   }
   found.lines.push_back("borders: " + std::to_string(common - 1) + " are equal" +
@@ -180,7 +180,8 @@ Result<Difference> compare_runs(const fs::path& one, const fs::path& other) {
   if (a.is_there() && b.is_there()) {
     if (auto done = compare_events(a, b, found); !done) return done.error();
   }
-  if (found.lines.empty()) return Error(Errc::io_error, "one run has only borders.csv, the other one only logs of events");
+  if (found.lines.empty())
+    return Error(Errc::io_error, "one run has only borders.csv, the other one only logs of events");
   return found;
 }
 

@@ -1,5 +1,5 @@
-/// Where two runs of a simulation part: the first border with another hash, and the first event that only one of them has or that
-/// differs. Reads borders.csv and events-INDEX.jsonl, which `[roles.clock.config.log]` asks for.
+/// Where two runs of a simulation part: the first border with another hash, and the first event that only one of them
+/// has or that differs. Reads borders.csv and events-INDEX.jsonl, which `[roles.clock.config.log]` asks for.
 #pragma once
 
 #include <filesystem>

@@ -46,8 +46,8 @@ Result<std::string> draw_series(const std::filesystem::path& run) {
   std::ifstream stream(file);
   std::string row;
   if (!std::getline(stream, row)) {
-    return Error(Errc::io_error, file.string() +
-                                     ": it is not there; run the simulation with roles.clock.config.record.series=NAME");
+    return Error(Errc::io_error,
+                 file.string() + ": it is not there; run the simulation with roles.clock.config.record.series=NAME");
   }
   std::map<std::string, std::map<std::uint32_t, svg::Series>> charts;
   for (std::size_t number = 2; std::getline(stream, row); ++number) {

@@ -44,7 +44,8 @@ int tell(const std::filesystem::path& run, const std::string& word) {
   std::error_code error;
   if (!std::filesystem::exists(run / "resolved.toml", error))
     return refuse(run.string() + ": it is no folder of a run", kBadCommandLine);
-  if (std::filesystem::exists(run / "summary.json", error)) return refuse(run.string() + ": the run is over", kBadCommandLine);
+  if (std::filesystem::exists(run / "summary.json", error))
+    return refuse(run.string() + ": the run is over", kBadCommandLine);
   const std::filesystem::path file = run / "sim-command";
   const std::filesystem::path beside = run / "sim-command.new";
   std::ofstream stream(beside, std::ios::trunc);

@@ -1,5 +1,5 @@
-// Partitions of a simulation as actors of several workers, one task at a time in an order that a seed chooses: the same bits as a
-// sequential run, and what becomes of the others when a worker is lost.
+// Partitions of a simulation as actors of several workers, one task at a time in an order that a seed chooses: the same
+// bits as a sequential run, and what becomes of the others when a worker is lost.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,12 +24,15 @@ using ::testing::HasSubstr;
 constexpr std::uint64_t kSeed = 7;
 constexpr double kEnd = 30;
 
-phold::PholdConfig make_config() { return {.processes = 24, .start_events = 2, .remote = 0.5, .mean = 1, .lookahead = 0.5}; }
+phold::PholdConfig make_config() {
+  return {.processes = 24, .start_events = 2, .remote = 0.5, .mean = 1, .lookahead = 0.5};
+}
 
 /// A partition without a role: what PartitionRole makes of a model and its context.
 class PlainPartition : public sim::PartitionCalls {
  public:
-  explicit PlainPartition(double least_delay) : PlainPartition(std::make_shared<phold::PholdConfig>(make_config()), least_delay) {}
+  explicit PlainPartition(double least_delay)
+      : PlainPartition(std::make_shared<phold::PholdConfig>(make_config()), least_delay) {}
 
  private:
   /// @param least_delay  of events; below the lookahead, which stays, it breaks SM-3
@@ -162,9 +165,12 @@ TEST(Simulation, SM14_WithoutItsClockAPartitionStopsAndTheObjectEnds) {
     simulated.cluster().network().kill("clock");
     simulated.cluster().advance(std::chrono::seconds(1));
     // No frame goes on between partitions whose clock is lost.
-    const std::size_t frames = simulated.cluster().network().link("partition-0", "partition-1").count(wire::FrameKind::actor_message);
+    const std::size_t frames =
+        simulated.cluster().network().link("partition-0", "partition-1").count(wire::FrameKind::actor_message);
     simulated.cluster().advance(std::chrono::seconds(1));
-    EXPECT_EQ(simulated.cluster().network().link("partition-0", "partition-1").count(wire::FrameKind::actor_message), frames) << seed;
+    EXPECT_EQ(simulated.cluster().network().link("partition-0", "partition-1").count(wire::FrameKind::actor_message),
+              frames)
+        << seed;
     for (auto& one : advancing) EXPECT_TRUE(one.ready());
   }
 }

@@ -1,4 +1,5 @@
-/// What the clock of a simulation writes beside the files that each run has: series.csv, borders.csv, lateness.csv, scalars.csv.
+/// What the clock of a simulation writes beside the files that each run has: series.csv, borders.csv, lateness.csv,
+/// scalars.csv.
 #pragma once
 
 #include <cstdint>

@@ -19,7 +19,8 @@ std::string scaled(double value) {
 
 }  // namespace
 
-ClockMeter::ClockMeter(std::uint32_t partitions, sim::Time lookahead, sim::Time from, sim::Time end, std::uint64_t handled)
+ClockMeter::ClockMeter(std::uint32_t partitions, sim::Time lookahead, sim::Time from, sim::Time end,
+                       std::uint64_t handled)
     : partitions_(partitions), lookahead_(lookahead), from_(from), end_(end), before_(handled) {
   sums_.border = from;
   sums_.counters.handled = handled;
@@ -80,13 +81,13 @@ std::vector<std::string> ClockMeter::report() const {
   const double took = seconds(elapsed_);
   lines.push_back("virtual time " + to_string(sums_.border) + ", " + std::to_string(handled()) + " events in " +
                   format_fixed(took, 2) + " s" +
-                  (took > 0 ? ", " + scaled(static_cast<double>(handled()) / took) + " events/s" : std::string()) + ", " +
-                  std::to_string(sums_.pending) + " pending");
+                  (took > 0 ? ", " + scaled(static_cast<double>(handled()) / took) + " events/s" : std::string()) +
+                  ", " + std::to_string(sums_.pending) + " pending");
   if (partitions_ < 2) return lines;
   lines.push_back(std::to_string(partitions_) + " partitions, " + std::to_string(sums_.windows) + " windows of " +
                   scaled(events_per_window()) + " events, waiting " + format_fixed(100 * waiting(), 1) + " %, " +
-                  std::to_string(sums_.frames) + " frames (" + std::to_string(sums_.empty_frames) + " without events), " +
-                  scaled(static_cast<double>(sums_.bytes)) + "B" +
+                  std::to_string(sums_.frames) + " frames (" + std::to_string(sums_.empty_frames) +
+                  " without events), " + scaled(static_cast<double>(sums_.bytes)) + "B" +
                   (lambda() > 0 ? ", lambda " + format_digits(lambda(), 2) : std::string()));
   if (lookahead_ != sim::kNever && sums_.least_delay != sim::kNever && sums_.least_delay > lookahead_) {
     lines.push_back("the lookahead could be " + to_string(sums_.least_delay) + " instead of " + to_string(lookahead_) +

@@ -1,5 +1,5 @@
-/// `ClockMeter`: the numbers of the live line and of the last report: events a second, events of a window, waiting, lambda. Plain
-/// arithmetic on what the partitions report.
+/// `ClockMeter`: the numbers of the live line and of the last report: events a second, events of a window, waiting,
+/// lambda. Plain arithmetic on what the partitions report.
 #pragma once
 
 #include <cstdint>
@@ -28,12 +28,12 @@ class ClockMeter {
   /// All partitions have reported. @param sums  over them @param elapsed  since the run began
   void on_border(const sim::BorderReport& sums, const std::vector<Work>& work, base::Duration elapsed);
 
-  double events_per_s() const noexcept;      ///< since the border before the last one
+  double events_per_s() const noexcept;  ///< since the border before the last one
   double events_per_window() const noexcept;
   /// Returns the share of the partitions' time in which they waited for frames, 0 to 1.
   double waiting() const noexcept;
-  /// Returns L E / (tau P): how many times as long the events of one lookahead take as an exchange of frames; 0 if it is not
-  /// known. Below 1 more partitions are no quicker, from 10 on they are.
+  /// Returns L E / (tau P): how many times as long the events of one lookahead take as an exchange of frames; 0 if it
+  /// is not known. Below 1 more partitions are no quicker, from 10 on they are.
   double lambda() const noexcept;
   std::uint64_t handled() const noexcept { return sums_.counters.handled - before_; }
 

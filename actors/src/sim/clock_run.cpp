@@ -15,10 +15,10 @@ namespace {
 namespace fs = std::filesystem;
 using sim::Time;
 
-constexpr base::Duration kSlice = std::chrono::milliseconds(200);    // of a grant, as far as it can be known
-constexpr base::Duration kLook = std::chrono::milliseconds(50);      // between looks for a command or a stop
-constexpr base::Duration kGrace = std::chrono::milliseconds(500);    // for other errors, once there is one
-constexpr base::Duration kFinest = std::chrono::milliseconds(1);     // of real time
+constexpr base::Duration kSlice = std::chrono::milliseconds(200);  // of a grant, as far as it can be known
+constexpr base::Duration kLook = std::chrono::milliseconds(50);    // between looks for a command or a stop
+constexpr base::Duration kGrace = std::chrono::milliseconds(500);  // for other errors, once there is one
+constexpr base::Duration kFinest = std::chrono::milliseconds(1);   // of real time
 constexpr std::int64_t kDeterministicSlices = 100;
 
 /// Returns the number of a text such as "12.5". Errors: invalid_config.
@@ -134,8 +134,9 @@ Result<void> ClockRun::check_opened(const std::vector<sim::OpenReply>& replies) 
   for (std::size_t i = 1; i < replies.size(); ++i) {
     const std::string other = config_difference(replies[i].config, model_.config, {});
     if (!other.empty()) {
-      return Error(Errc::invalid_config, members_[i] + ": all partitions need the same config: " + other.substr(0, other.find(',')) +
-                                             " differs from that of " + members_.front());
+      return Error(Errc::invalid_config,
+                   members_[i] + ": all partitions need the same config: " + other.substr(0, other.find(',')) +
+                       " differs from that of " + members_.front());
     }
     if (replies[i].digest == model_.digest) continue;
     return Error(Errc::invalid_config, members_[i] + ": its model differs from that of " + members_.front() +
@@ -145,7 +146,8 @@ Result<void> ClockRun::check_opened(const std::vector<sim::OpenReply>& replies) 
   if (!resumed_) return {};
   const std::string other = config_difference(model_.config, resumed_->manifest.config, config_.changed);
   if (!other.empty()) {
-    return Error(Errc::invalid_config, resumed_->folder.string() + ": the checkpoint is of a run with another config: " + other +
+    return Error(Errc::invalid_config, resumed_->folder.string() +
+                                           ": the checkpoint is of a run with another config: " + other +
                                            "; take over its value, or list the key in `changed`");
   }
   context_.report("resumed: virtual time " + to_string(model_.border) + " of " + resumed_->folder.string());
@@ -181,7 +183,8 @@ Time ClockRun::most() {
 /// Lets the next grant take about kSlice. With `deterministic` borders follow from the file alone.
 void ClockRun::adapt(base::Duration took, Time length) {
   if (context_.deterministic() || config_.real_time > 0 || length < slice_) return;
-  const double factor = std::clamp(static_cast<double>(kSlice.count()) / static_cast<double>(std::max<std::int64_t>(took.count(), 1)), 0.25, 4.0);
+  const double factor = std::clamp(
+      static_cast<double>(kSlice.count()) / static_cast<double>(std::max<std::int64_t>(took.count(), 1)), 0.25, 4.0);
   const double ticks = std::clamp(static_cast<double>(slice_.ticks) * factor, 1.0, 4e18);
   slice_ = Time{static_cast<std::int64_t>(ticks)};
 }
@@ -265,8 +268,9 @@ Result<void> ClockRun::at_border(const sim::Grant& grant) {
     if (auto done = files_.add_lateness(rule_->border(), lateness); !done) return done;
     const double seconds = lateness.units() / config_.real_time;
     if (config_.late == sim::Late::fail && seconds > static_cast<double>(config_.tolerance.count()) * 1e-9) {
-      return Error(Errc::timeout, "virtual time " + to_string(rule_->border()) + " was reached " + format_digits(seconds, 3) +
-                                      " s late, more than `tolerance` allows: lower real_time, or set late = \"report\"");
+      return Error(Errc::timeout,
+                   "virtual time " + to_string(rule_->border()) + " was reached " + format_digits(seconds, 3) +
+                       " s late, more than `tolerance` allows: lower real_time, or set late = \"report\"");
     }
   }
   if (grant.saves) {
@@ -293,6 +297,7 @@ Result<void> ClockRun::save() {
                                     .config = model_.config};
   if (auto done = finish_checkpoint(folder, manifest, config_.checkpoint.keep); !done) return done;
   newest_checkpoint_ = folder.string();
+  context_.report("checkpoint: virtual time " + to_string(rule_->border()) + " in " + newest_checkpoint_);
   return {};
 }
 
@@ -406,8 +411,8 @@ Result<std::vector<T>> ClockRun::all(std::vector<Future<T>> futures) {
 
 Result<void> ClockRun::all_done(std::vector<Future<void>> futures) { return wait_for_all(futures); }
 
-/// Returns the error that says most: not the loss of a worker if a handler threw, and else that of a partition that knows how
-/// far the lost one was.
+/// Returns the error that says most: not the loss of a worker if a handler threw, and else that of a partition that
+/// knows how far the lost one was.
 Error ClockRun::worst_of(const std::vector<Error>& errors) const {
   const auto own = std::ranges::find_if(errors, [](const Error& error) { return error.code() != Errc::peer_down; });
   if (own != errors.end()) return *own;
@@ -416,9 +421,10 @@ Error ClockRun::worst_of(const std::vector<Error>& errors) const {
   const Error& error = with_time != errors.end() ? *with_time : errors.front();
   std::string text = error.text();
   if (with_time == errors.end() && rule_) text += "; on the way to virtual time " + to_string(rule_->border());
-  text += newest_checkpoint_.empty()
-              ? "; there is no checkpoint (roles." + context_.role() + ".config.checkpoint.every)"
-              : "; go on from the newest checkpoint with roles." + context_.role() + ".config.resume=" + newest_checkpoint_;
+  text +=
+      newest_checkpoint_.empty()
+          ? "; there is no checkpoint (roles." + context_.role() + ".config.checkpoint.every)"
+          : "; go on from the newest checkpoint with roles." + context_.role() + ".config.resume=" + newest_checkpoint_;
   return {Errc::peer_down, error.worker(), text};
 }
 

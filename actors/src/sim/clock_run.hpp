@@ -1,5 +1,5 @@
-/// `ClockRun`: one run of a simulation as its clock drives it: opens the partitions, grants border after border, saves, pauses, and
-/// gathers the results. What is granted next is decided by `sim::GrantRule`.
+/// `ClockRun`: one run of a simulation as its clock drives it: opens the partitions, grants border after border, saves,
+/// pauses, and gathers the results. What is granted next is decided by `sim::GrantRule`.
 #pragma once
 
 #include <cstdint>

@@ -56,11 +56,9 @@ class HeldTurn {
 
 // ---- making one
 
-Result<std::shared_ptr<PartitionSeat>> PartitionSeat::open(Worker& worker, const CallInfo& info,
-                                                           const sim::OpenRequest& request,
-                                                           const sim::PartitionCalls::Build& build, std::weak_ptr<void> keep,
-                                                           std::function<void(const std::string&)> log,
-                                                           sim::OpenReply& reply) {
+Result<std::shared_ptr<PartitionSeat>> PartitionSeat::open(
+    Worker& worker, const CallInfo& info, const sim::OpenRequest& request, const sim::PartitionCalls::Build& build,
+    std::weak_ptr<void> keep, std::function<void(const std::string&)> log, sim::OpenReply& reply) {
   MemberPorts& ports = MemberPorts::of(worker);
   const auto table = simulations_of(ports);
   if (!table) return table.error();
@@ -172,7 +170,8 @@ Error PartitionSeat::lost(const Member& member) const {
   if (found != parts_.members.end()) {
     text += " at virtual time " + to_string(heard_[static_cast<std::size_t>(found - parts_.members.begin())]);
   }
-  return {Errc::peer_down, parts_.ports.name(), text + "; this partition has handled all events before " + to_string(reached_)};
+  return {Errc::peer_down, parts_.ports.name(),
+          text + "; this partition has handled all events before " + to_string(reached_)};
 }
 
 void PartitionSeat::on_lost(const WorkerLife& peer) {
@@ -249,7 +248,7 @@ void PartitionSeat::run_job() {
 Result<void> PartitionSeat::handle(Inbox& inbox) {
   const base::Clock& clock = parts_.ports.executor().clock();
   const base::TimePoint begin_time = clock.now();
-  if (waits_since_) waiting_ += begin_time - *std::exchange(waits_since_, std::nullopt);
+  if (spent_.waits_since) spent_.waiting += begin_time - *std::exchange(spent_.waits_since, std::nullopt);
   if (inbox.request) {
     if (auto done = begin(*inbox.request); !done) return done;
   }
@@ -258,10 +257,10 @@ Result<void> PartitionSeat::handle(Inbox& inbox) {
   }
   if (auto done = partition_->advance(); !done) return done;
   const base::TimePoint end_time = clock.now();
-  busy_ += end_time - begin_time;
+  spent_.busy += end_time - begin_time;
   if (not_sent_) return *not_sent_;
   const bool is_there = partition_->is_at_border();
-  if (!is_there) waits_since_ = end_time;
+  if (!is_there) spent_.waits_since = end_time;
   {
     const base::LockGuard lock(mutex_);
     reached_ = partition_->kernel().bound();
@@ -273,8 +272,8 @@ Result<void> PartitionSeat::handle(Inbox& inbox) {
 
 Result<void> PartitionSeat::begin(const sim::AdvanceRequest& request) {
   request_ = request;
-  hashes_.clear();
-  statistics_.clear();
+  results_.hashes.clear();
+  results_.statistics.clear();
   if (!std::exchange(has_started_, true)) {
     auto done = parts_.request.checkpoint.empty() ? partition_->start() : partition_->resume();
     if (!done) return done;
@@ -301,10 +300,10 @@ Result<void> PartitionSeat::report() {
   Result<wire::Bytes> encoded = wire::encode(report);
   if (!encoded) return encoded.error();
   reply.report = *std::move(encoded);
-  reply.busy = busy_.count();
-  reply.waiting = waiting_.count();
-  records_ = kernel.recorder().take();
-  records_sent_ = 0;
+  reply.busy = spent_.busy.count();
+  reply.waiting = spent_.waiting.count();
+  results_.records = kernel.recorder().take();
+  results_.records_sent = 0;
   sim::RecordsPage page = records();
   reply.records = std::move(page.records);
   reply.has_more = page.has_more;
@@ -343,13 +342,13 @@ void PartitionSeat::send(std::uint32_t partition, wire::Bytes frame) {
 // ---- the other calls
 
 sim::RecordsPage PartitionSeat::records() {
-  const std::size_t end = std::min(records_.size(), records_sent_ + kRecordsOfPage);
+  const std::size_t end = std::min(results_.records.size(), results_.records_sent + kRecordsOfPage);
   sim::RecordsPage page;
-  page.records.assign(records_.begin() + static_cast<std::ptrdiff_t>(records_sent_),
-                      records_.begin() + static_cast<std::ptrdiff_t>(end));
-  records_sent_ = end;
-  page.has_more = end < records_.size();
-  if (!page.has_more) records_.clear(), records_sent_ = 0;
+  page.records.assign(results_.records.begin() + static_cast<std::ptrdiff_t>(results_.records_sent),
+                      results_.records.begin() + static_cast<std::ptrdiff_t>(end));
+  results_.records_sent = end;
+  page.has_more = end < results_.records.size();
+  if (!page.has_more) results_.records.clear(), results_.records_sent = 0;
   return page;
 }
 
@@ -362,11 +361,11 @@ Result<void> PartitionSeat::save(const std::string& folder) {
 }
 
 Result<sim::ResultsPage> PartitionSeat::results(std::uint64_t next_hash, std::uint64_t next_statistic) {
-  if (hashes_.empty()) {
+  if (results_.hashes.empty()) {
     auto hashes = partition_->kernel().hashes();
     if (!hashes) return hashes.error();
-    hashes_ = *std::move(hashes);
-    statistics_ = partition_->kernel().statistics(partition_->report().border);
+    results_.hashes = *std::move(hashes);
+    results_.statistics = partition_->kernel().statistics(partition_->report().border);
   }
   const auto take = [](auto& page, const auto& all, std::uint64_t from, std::size_t most, std::uint64_t& next) {
     const std::size_t begin = std::min<std::size_t>(from, all.size());
@@ -376,9 +375,9 @@ Result<sim::ResultsPage> PartitionSeat::results(std::uint64_t next_hash, std::ui
     return end < all.size();
   };
   sim::ResultsPage page;
-  const bool more_hashes = take(page.hashes, hashes_, next_hash, kHashesOfPage, page.next_hash);
+  const bool more_hashes = take(page.hashes, results_.hashes, next_hash, kHashesOfPage, page.next_hash);
   const bool more_statistics =
-      take(page.statistics, statistics_, next_statistic, kStatisticsOfPage, page.next_statistic);
+      take(page.statistics, results_.statistics, next_statistic, kStatisticsOfPage, page.next_statistic);
   page.has_more = more_hashes || more_statistics;
   return page;
 }

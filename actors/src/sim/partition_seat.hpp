@@ -1,5 +1,5 @@
-/// `PartitionSeat`: one partition of a simulation at its worker. Frames come from its actor, calls from its role; each round is an
-/// exclusive job on the strand of the role, so no actor runs code of the model and no thread waits (SM-13).
+/// `PartitionSeat`: one partition of a simulation at its worker. Frames come from its actor, calls from its role; each
+/// round is an exclusive job on the strand of the role, so no actor runs code of the model and no thread waits (SM-13).
 #pragma once
 
 #include <cstdint>
@@ -46,9 +46,11 @@ class PartitionSeat final : public SimPartitionPorts,
   };
 
   /// Makes the partition and its actor. Errors: as PartitionCalls::open.
-  static Result<std::shared_ptr<PartitionSeat>> open(Worker& worker, const CallInfo& info, const sim::OpenRequest& request,
+  static Result<std::shared_ptr<PartitionSeat>> open(Worker& worker, const CallInfo& info,
+                                                     const sim::OpenRequest& request,
                                                      const sim::PartitionCalls::Build& build, std::weak_ptr<void> keep,
-                                                     std::function<void(const std::string&)> log, sim::OpenReply& reply);
+                                                     std::function<void(const std::string&)> log,
+                                                     sim::OpenReply& reply);
 
   explicit PartitionSeat(Parts parts) : parts_(std::move(parts)) {}
 
@@ -73,6 +75,20 @@ class PartitionSeat final : public SimPartitionPorts,
     std::optional<sim::AdvanceRequest> request{};
   };
 
+  /// Where the time of the partition goes.
+  struct Spent {
+    std::optional<base::TimePoint> waits_since{};
+    base::Duration busy{};
+    base::Duration waiting{};
+  };
+  /// What the clock fetches a page at a time.
+  struct Results {
+    std::vector<sim::Record> records{};
+    std::size_t records_sent = 0;
+    std::vector<std::uint64_t> hashes{};
+    std::vector<sim::LpStatistic> statistics{};
+  };
+
   Result<void> make(const sim::PartitionCalls::Build& build, sim::OpenReply& reply);
   Result<void> load(sim::Kernel& kernel) const;
   void send(std::uint32_t partition, wire::Bytes frame) override;
@@ -90,13 +106,8 @@ class PartitionSeat final : public SimPartitionPorts,
   std::unique_ptr<sim::Partition> partition_;  // this and what follows: on the strand only
   bool has_started_ = false;
   sim::AdvanceRequest request_{};  // the one that is being answered
-  std::optional<base::TimePoint> waits_since_;
-  base::Duration busy_{};
-  base::Duration waiting_{};
-  std::vector<sim::Record> records_;
-  std::size_t records_sent_ = 0;
-  std::vector<std::uint64_t> hashes_;
-  std::vector<sim::LpStatistic> statistics_;
+  Spent spent_;
+  Results results_;
   std::optional<Error> not_sent_;
 
   mutable base::Mutex mutex_;

@@ -47,21 +47,24 @@ Result<void> PartitionWatch::flush() {
 }
 
 void PartitionWatch::before(const sim::Event& event, wire::ByteView payload) {
-  if (event.time >= break_time_.ticks && (break_lp_ < 0 || event.to == static_cast<std::uint64_t>(break_lp_))) stop(event);
+  if (event.time >= break_time_.ticks && (break_lp_ < 0 || event.to == static_cast<std::uint64_t>(break_lp_)))
+    stop(event);
   if (writes_ && event.time >= from_.ticks && event.time < until_.ticks) write(event, payload);
 }
 
 void PartitionWatch::write(const sim::Event& event, wire::ByteView payload) {
   const std::string_view bytes(reinterpret_cast<const char*>(payload.data()), payload.size());
   stream_ << "{\"time\":" << event.time << ",\"priority\":" << static_cast<int>(event.priority) - 128
-          << ",\"source\":" << event.source << ",\"sequence\":" << event.sequence << ",\"lp\":" << event.to << ",\"event\":\""
-          << layout_->event_types()[event.type].name << "\",\"payload\":" << base::fnv1a(bytes) << "}\n";
+          << ",\"source\":" << event.source << ",\"sequence\":" << event.sequence << ",\"lp\":" << event.to
+          << ",\"event\":\"" << layout_->event_types()[event.type].name << "\",\"payload\":" << base::fnv1a(bytes)
+          << "}\n";
 }
 
 void PartitionWatch::stop(const sim::Event& event) {
   break_time_ = sim::kNever;
   const std::string where = "break_at: " + layout_->name_of(event.to) + " is about to handle " +
-                            std::string(layout_->event_types()[event.type].name) + " at " + to_string(sim::Time{event.time});
+                            std::string(layout_->event_types()[event.type].name) + " at " +
+                            to_string(sim::Time{event.time});
   if (!is_traced()) return log_(where + "; no debugger is attached, so the run goes on");
   log_(where);
   ::raise(SIGTRAP);

@@ -1,5 +1,5 @@
-/// `PartitionWatch`: what looks at each event of a partition before it is handled: the log of events, and the point at which a
-/// debugger stops.
+/// `PartitionWatch`: what looks at each event of a partition before it is handled: the log of events, and the point at
+/// which a debugger stops.
 #pragma once
 
 #include <cstdint>

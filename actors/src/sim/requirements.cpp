@@ -7,7 +7,8 @@
 
 namespace caftan::sim {
 
-std::vector<app::MissingRequirement> model_requirements(const std::function<void(Builder&)>& build, std::size_t partitions) {
+std::vector<app::MissingRequirement> model_requirements(const std::function<void(Builder&)>& build,
+                                                        std::size_t partitions) {
   using Missing = app::MissingRequirement;
   const auto laid_out = lay_out(build, static_cast<std::uint32_t>(partitions));
   if (!laid_out) return {{.keys = {}, .text = laid_out.error().text(), .kind = Missing::Kind::file}};

@@ -1,4 +1,5 @@
-/// The messages of a partition's actor: frames of other partitions, which cross between workers, and the news of lost workers.
+/// The messages of a partition's actor: frames of other partitions, which cross between workers, and the news of lost
+/// workers.
 #pragma once
 
 #include <caf/allowed_unsafe_message_type.hpp>

@@ -1,5 +1,6 @@
-/// The actor of one partition of a simulation at its worker, addressed by (simulation, index): takes the frames of the other
-/// partitions and the news of lost workers. It runs no code of the model: what it takes goes to the partition's seat.
+/// The actor of one partition of a simulation at its worker, addressed by (simulation, index): takes the frames of the
+/// other partitions and the news of lost workers. It runs no code of the model: what it takes goes to the partition's
+/// seat.
 #pragma once
 
 #include <cstdint>

@@ -31,7 +31,8 @@ Result<fs::path> find_folder(const fs::path& path) {
     if (const auto found = checkpoints_in(folder); !found.empty()) return found.back();
   }
   return Error(Errc::io_error,
-               path.string() + ": there is no whole checkpoint; resume names the folder of a checkpoint (step-N with a file " +
+               path.string() +
+                   ": there is no whole checkpoint; resume names the folder of a checkpoint (step-N with a file " +
                    kManifest + ") or of a run that has some, or is left out to start anew");
 }
 
@@ -78,7 +79,7 @@ Result<void> finish_checkpoint(const fs::path& folder, const SimulationManifest&
   if (auto done = wire::write_checkpoint_file(folder / kManifest, file); !done) return done;
   const auto all = checkpoints_in(folder.parent_path());
   for (std::size_t i = 0; i + static_cast<std::size_t>(keep) < all.size(); ++i) {
-    std::error_code ignored;  // an old checkpoint that stays does not end the run
+    std::error_code ignored;                  // an old checkpoint that stays does not end the run
     fs::remove(all[i] / kManifest, ignored);  // without its manifest the folder is no checkpoint any more
     fs::remove_all(all[i], ignored);
   }

@@ -1,5 +1,5 @@
-/// Checkpoints of a simulation: a folder with a file per partition and a manifest, which is renamed into place last (SM-15). A folder
-/// without a manifest is no checkpoint. Any number of partitions loads one.
+/// Checkpoints of a simulation: a folder with a file per partition and a manifest, which is renamed into place last
+/// (SM-15). A folder without a manifest is no checkpoint. Any number of partitions loads one.
 #pragma once
 
 #include <cstdint>
@@ -41,11 +41,14 @@ std::filesystem::path checkpoint_folder(const std::filesystem::path& run, std::i
 /// Makes the folder for the files of the partitions. Errors: io_error.
 Result<void> make_checkpoint_folder(const std::filesystem::path& folder);
 
-/// Makes the folder, whose files are written, a checkpoint, and deletes all but the newest `keep` beside it. Errors: io_error.
-Result<void> finish_checkpoint(const std::filesystem::path& folder, const SimulationManifest& manifest, std::int64_t keep);
+/// Makes the folder, whose files are written, a checkpoint, and deletes all but the newest `keep` beside it. Errors:
+/// io_error.
+Result<void> finish_checkpoint(const std::filesystem::path& folder, const SimulationManifest& manifest,
+                               std::int64_t keep);
 
 /// Finds a checkpoint. @param path  of one, or of a run's folder or its checkpoints: the newest whole one
-/// Errors, naming file and way out: io_error (nothing there, a file is missing), malformed_payload (damaged), unsupported.
+/// Errors, naming file and way out: io_error (nothing there, a file is missing), malformed_payload (damaged),
+/// unsupported.
 Result<SimulationCheckpoint> find_simulation_checkpoint(const std::filesystem::path& path);
 
 /// Returns the first key in which two configs differ, "mean = 2.0, the checkpoint has 1.0"; empty if there is none.

@@ -1,5 +1,5 @@
-/// The service of simulations: finds the actors of this worker's partitions by (simulation, index), and lets them know of lost
-/// workers.
+/// The service of simulations: finds the actors of this worker's partitions by (simulation, index), and lets them know
+/// of lost workers.
 #pragma once
 
 #include <cstdint>

@@ -3,8 +3,8 @@
 
 #include "batch_parameter_server/config.hpp"
 #include "caftan/app/internal/load.hpp"
-#include "cartpole/config.hpp"
 #include "caftan/sim/clock_config.hpp"
+#include "cartpole/config.hpp"
 #include "cartpole_batch/config.hpp"
 #include "cqn/cqn.hpp"
 #include "hybrid_ddp/config.hpp"

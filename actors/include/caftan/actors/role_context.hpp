@@ -97,7 +97,7 @@ class RoleContext : public CallSite {
 
   /// Returns the seed of this replica's own stream of random numbers for `purpose`; the same in every placement.
   std::uint64_t seed(std::string_view purpose) const noexcept;
-  /// Returns run.seed, from which the seeds of all replicas follow. For what must be the same whoever computes it.
+  /// Returns run.seed, from which the seeds of all replicas follow. For what must be the same at all of them.
   std::uint64_t run_seed() const noexcept;
   /// Returns whether the file asks for the same results in every placement.
   bool deterministic() const noexcept;

@@ -1,5 +1,6 @@
-/// Simulations whose partitions are workers: `sim::add<Model>(program, "phold")` makes the role types `phold.partition`, which
-/// holds a part of the logical processes, and `phold.clock`, which gives out virtual time and drives the run.
+/// Simulations whose partitions are workers: `sim::add<Model>(program, "phold")` makes the role types
+/// `phold.partition`, which holds a part of the logical processes, and `phold.clock`, which gives out virtual time and
+/// drives the run.
 ///     caftan::Program program("phold");
 ///     caftan::sim::add<Phold>(program, "phold");
 ///     return program.main(argc, argv);
@@ -59,8 +60,8 @@ struct OpenRequest {
 
   template <class Archive>
   void serialize(Archive& archive, unsigned) {
-    archive& simulation& index& members& seed& sync& events& records.series& records.all& records.every& folder&
-        checkpoint& logs_events& log_from& log_until& break_time& break_lp;
+    archive& simulation& index& members& seed& sync& events& records.series& records.all& records
+        .every& folder& checkpoint& logs_events& log_from& log_until& break_time& break_lp;
   }
 };
 
@@ -95,12 +96,12 @@ struct AdvanceRequest {
 
 /// What a partition reports at a border.
 struct BorderReply {
-  wire::Bytes report{};  ///< a BorderReport
-  std::uint64_t hash = 0;     ///< sum over the processes
-  std::int64_t busy = 0;      ///< nanoseconds in which it handled events, so far
-  std::int64_t waiting = 0;   ///< nanoseconds in which it waited for frames, so far
+  wire::Bytes report{};      ///< a BorderReport
+  std::uint64_t hash = 0;    ///< sum over the processes
+  std::int64_t busy = 0;     ///< nanoseconds in which it handled events, so far
+  std::int64_t waiting = 0;  ///< nanoseconds in which it waited for frames, so far
   std::vector<Record> records{};
-  bool has_more = false;  ///< further records are to be fetched
+  bool has_more = false;               ///< further records are to be fetched
   std::vector<std::string> missing{};  ///< series that no process has recorded
 
   template <class Archive>
@@ -145,9 +146,11 @@ class PartitionCalls {
   PartitionCalls& operator=(const PartitionCalls&) = delete;
   virtual ~PartitionCalls();
 
-  /// Makes the partition's processes. Errors: invalid_config (a checkpoint of another model or seed), bad_arguments, user_error (the model), io_error, malformed_payload (a checkpoint), unknown_worker.
+  /// Makes the partition's processes. Errors: invalid_config (a checkpoint of another model or seed), bad_arguments,
+  /// user_error (the model), io_error, malformed_payload (a checkpoint), unknown_worker.
   Result<OpenReply> open(Worker& worker, const CallInfo& info, const OpenRequest& request);
-  /// Advances up to the border, and completes there. Errors: what handlers do wrong, peer_down (another partition or the clock
+  /// Advances up to the border, and completes there. Errors: what handlers do wrong, peer_down (another partition or
+  /// the clock
   ///   was lost).
   Future<BorderReply> advance(const AdvanceRequest& request);
   /// Returns records that an earlier reply had no room for.
@@ -189,8 +192,10 @@ class ClockDriver {
   ClockDriver& operator=(const ClockDriver&) = delete;
   virtual ~ClockDriver();
 
-  /// Runs the simulation up to its end. Errors: those of the partitions, peer_down (with the virtual time and the newest
-  ///   checkpoint), invalid_config (times, a checkpoint), io_error, timeout (late in real time), shut_down (asked to stop).
+  /// Runs the simulation up to its end. Errors: those of the partitions, peer_down (with the virtual time and the
+  /// newest
+  ///   checkpoint), invalid_config (times, a checkpoint), io_error, timeout (late in real time), shut_down (asked to
+  ///   stop).
   Result<void> run(std::stop_token stop);
 
  protected:
@@ -215,11 +220,13 @@ std::vector<app::MissingRequirement> clock_requirements(const ClockConfig& confi
 template <class Model>
 class PartitionRole final : public PartitionCalls {
  public:
+  /// The config of the model, which all partitions have in common.
   using Config = typename Model::Config;
 
   PartitionRole(RoleContext& context, Config config)
       : PartitionRole(context, std::make_shared<Config>(std::move(config))) {}
 
+  /// Returns what is wrong with the model of this config.
   static std::vector<app::MissingRequirement> requirements(const Config& config) {
     if constexpr (kUsesContext) {
       return {};
@@ -234,7 +241,9 @@ class PartitionRole final : public PartitionCalls {
   };
 
  protected:
-  std::weak_ptr<void> keep() override { return rpc::wait_for_local(context_.template self<PartitionRole>().handle(), {}).value(); }
+  std::weak_ptr<void> keep() override {
+    return rpc::wait_for_local(context_.template self<PartitionRole>().handle(), {}).value();
+  }
 
  private:
   PartitionRole(RoleContext& context, std::shared_ptr<Config> config)
@@ -257,10 +266,13 @@ class PartitionRole final : public PartitionCalls {
 template <class Model>
 class ClockRole final : public ClockDriver {
  public:
+  /// The config of every clock.
   using Config = ClockConfig;
+  /// The role that it drives.
   using Partition = PartitionRole<Model>;
   using ClockDriver::ClockDriver;
 
+  /// Returns what is wrong with the times, and with the number of partitions.
   static std::vector<app::MissingRequirement> requirements(const Config& config, const app::RolePlace& place) {
     const auto used = place.uses.find("partitions");
     const std::size_t count = used == place.uses.end() ? 0 : used->second.size();
@@ -287,10 +299,15 @@ class ClockRole final : public ClockDriver {
       const auto calls = one.with(endless);
       members.push_back(context().peer(one.handle()->rref().worker).name());
       ports.push_back(
-          {.open = [calls](const OpenRequest& request) { return calls.template rpc_async<&PartitionCalls::open>(request); },
-           .advance = [calls](const AdvanceRequest& request) { return calls.template rpc_async<&PartitionCalls::advance>(request); },
+          {.open =
+               [calls](const OpenRequest& request) { return calls.template rpc_async<&PartitionCalls::open>(request); },
+           .advance =
+               [calls](const AdvanceRequest& request) {
+                 return calls.template rpc_async<&PartitionCalls::advance>(request);
+               },
            .records = [calls] { return calls.template rpc_async<&PartitionCalls::records>(); },
-           .save = [calls](const std::string& folder) { return calls.template rpc_async<&PartitionCalls::save>(folder); },
+           .save =
+               [calls](const std::string& folder) { return calls.template rpc_async<&PartitionCalls::save>(folder); },
            .results =
                [calls](std::uint64_t hash, std::uint64_t statistic) {
                  return calls.template rpc_async<&PartitionCalls::results>(hash, statistic);
@@ -301,8 +318,8 @@ class ClockRole final : public ClockDriver {
   }
 };
 
-/// Adds a model to a program, as the role types `NAME.partition` and `NAME.clock`. Returns the first one, so that a model whose
-/// `build` takes a RoleContext can say whom it uses.
+/// Adds a model to a program, as the role types `NAME.partition` and `NAME.clock`. Returns the first one, so that a
+/// model whose `build` takes a RoleContext can say whom it uses.
 template <class Model>
 RoleBuilder<PartitionRole<Model>> add(Program& program, const std::string& name) {
   using Role = PartitionRole<Model>;

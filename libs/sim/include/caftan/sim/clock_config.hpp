@@ -1,5 +1,5 @@
-/// What the file of a run says of a simulation's clock: [roles.NAME.config] of a role type `NAME.clock`. Each key is declared once, in
-/// `settings`. Start with `ClockConfig`.
+/// What the file of a run says of a simulation's clock: [roles.NAME.config] of a role type `NAME.clock`. Each key is
+/// declared once, in `settings`. Start with `ClockConfig`.
 #pragma once
 
 #include <chrono>
@@ -64,7 +64,8 @@ struct BreakSettings {
   std::int64_t lp = -1;
 
   static void settings(auto& s, BreakSettings& c) {
-    s("time", c.time, "stops the partition's process (SIGTRAP) before the first event from this time on, if a debugger is there")
+    s("time", c.time,
+      "stops the partition's process (SIGTRAP) before the first event from this time on, if a debugger is there")
         .at_least(0)
         .unit("units")
         .default_text("none");
