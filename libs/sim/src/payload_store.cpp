@@ -6,7 +6,7 @@
 namespace caftan::sim {
 namespace {
 
-constexpr std::size_t kHead = 8;  // size and class of a block
+constexpr std::size_t kBlockHead = 8;  // size and class of a block
 constexpr std::size_t kSlab = 64 * 1024;
 
 constexpr std::size_t block_size(std::size_t position) { return std::size_t{32} << position; }
@@ -25,7 +25,7 @@ void PayloadStore::put(Event& event, wire::ByteView bytes) {
     return;
   }
   std::size_t position = 0;
-  while (position < kClasses && bytes.size() + kHead > block_size(position)) ++position;
+  while (position < kClasses && bytes.size() + kBlockHead > block_size(position)) ++position;
   Block* block = nullptr;
   if (position < kClasses) {
     block = take(position);
@@ -34,11 +34,11 @@ void PayloadStore::put(Event& event, wire::ByteView bytes) {
     block = static_cast<Block*>(::operator new(sizeof(Block) + bytes.size()));
     const std::size_t place = single_.size();
     single_.push_back(block);
-    std::memcpy(reinterpret_cast<std::byte*>(block) + kHead, &place, sizeof place);
+    std::memcpy(reinterpret_cast<std::byte*>(block) + kBlockHead, &place, sizeof place);
   }
   block->size = static_cast<std::uint32_t>(bytes.size());
   block->position = static_cast<std::uint32_t>(position);
-  std::byte* const to = reinterpret_cast<std::byte*>(block) + (position < kClasses ? kHead : sizeof(Block));
+  std::byte* const to = reinterpret_cast<std::byte*>(block) + (position < kClasses ? kBlockHead : sizeof(Block));
   std::memcpy(to, bytes.data(), bytes.size());
   event.size = Event::kStored;
   event.payload = reinterpret_cast<std::uintptr_t>(block);
@@ -49,7 +49,7 @@ wire::ByteView PayloadStore::view(const Event& event) noexcept {
   if (event.size != Event::kStored) return {reinterpret_cast<const std::byte*>(&event.payload), event.size};
   const auto* const block = reinterpret_cast<const Block*>(event.payload);
   const auto* const bytes = reinterpret_cast<const std::byte*>(block);
-  return {bytes + (block->position < kClasses ? kHead : sizeof(Block)), block->size};
+  return {bytes + (block->position < kClasses ? kBlockHead : sizeof(Block)), block->size};
 }
 
 void PayloadStore::release_block(std::uint64_t payload) noexcept {
@@ -61,9 +61,9 @@ void PayloadStore::release_block(std::uint64_t payload) noexcept {
     return;
   }
   std::size_t place = 0;
-  std::memcpy(&place, reinterpret_cast<std::byte*>(block) + kHead, sizeof place);
+  std::memcpy(&place, reinterpret_cast<std::byte*>(block) + kBlockHead, sizeof place);
   single_[place] = single_.back();
-  std::memcpy(reinterpret_cast<std::byte*>(single_[place]) + kHead, &place, sizeof place);
+  std::memcpy(reinterpret_cast<std::byte*>(single_[place]) + kBlockHead, &place, sizeof place);
   single_.pop_back();
   ::operator delete(block);
 }
