@@ -131,6 +131,7 @@ Result<void> ClockRun::open() {
 
 Result<void> ClockRun::check_opened(const std::vector<sim::OpenReply>& replies) {
   model_ = replies.front();
+  for (std::size_t i = 1; i < replies.size(); ++i) model_.handled += replies[i].handled;
   for (std::size_t i = 1; i < replies.size(); ++i) {
     const std::string other = config_difference(replies[i].config, model_.config, {});
     if (!other.empty()) {
@@ -161,7 +162,8 @@ Result<void> ClockRun::make_rule() {
   auto rule = sim::GrantRule::make(*options, static_cast<std::uint32_t>(partitions_.size()), model_.border);
   if (!rule) return rule.error();
   rule_ = *std::move(rule);
-  meter_.emplace(static_cast<std::uint32_t>(partitions_.size()), model_.lookahead, model_.border, rule_->end());
+  meter_.emplace(static_cast<std::uint32_t>(partitions_.size()), model_.lookahead, model_.border, rule_->end(),
+                 model_.handled);
   slice_ = context_.deterministic() ? Time{std::max<std::int64_t>(rule_->end().ticks / kDeterministicSlices, 1)}
                                     : Time{std::max<std::int64_t>(rule_->end().ticks / 1000, 1)};
   return {};

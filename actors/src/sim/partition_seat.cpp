@@ -111,6 +111,7 @@ Result<void> PartitionSeat::make(const sim::PartitionCalls::Build& build, sim::O
   reply.digest = layout.digest();
   reply.lookahead = layout.lookahead();
   reply.border = kernel.bound();
+  reply.handled = kernel.counters().handled;
   if (request.index == 0) reply.warnings = layout.warnings();
   sim::FrameSink& sink = *this;
   partition_ = std::make_unique<sim::Partition>(request.simulation, *std::move(made), sync_of(request.sync), sink);

@@ -62,6 +62,14 @@ struct SavedStream {
 
 constexpr char kKind[] = "caftan.sim.partition";
 
+/// Reads one record of a checkpoint.
+template <class T>
+Result<void> read_record(const wire::CheckpointFile& file, const char* name, T& into) {
+  const Result<wire::ByteView> bytes = file.find(name);
+  if (!bytes) return bytes.error();
+  return wire::decode_into(*bytes, into);
+}
+
 }  // namespace
 
 /// What a file of a checkpoint says of itself.
@@ -414,12 +422,7 @@ Result<void> Kernel::load(const wire::CheckpointFile& file) {
   std::vector<SavedEvent> events;
   std::vector<SavedStream> streams;
   std::vector<Recorder::Last> last;
-  const auto read = [&file](const char* name, auto& into) -> Result<void> {
-    const Result<wire::ByteView> bytes = file.find(name);
-    if (!bytes) return bytes.error();
-    return wire::decode_into(*bytes, into);
-  };
-  if (auto done = read("head", head); !done) return done;
+  if (auto done = read_record(file, "head", head); !done) return done;
   if (head.digest != layout_->digest())
     return Error(Errc::invalid_config,
                  "the checkpoint is of another model: its processes, events, groups or lookahead differ");
@@ -428,9 +431,9 @@ Result<void> Kernel::load(const wire::CheckpointFile& file) {
                                            ", not " + std::to_string(options_.seed));
   if (head.first > layout_->size() || head.count > layout_->size() - head.first)
     return Error(Errc::malformed_payload, "the checkpoint has processes that the model does not have");
-  if (auto done = read("events", events); !done) return done;
-  if (auto done = read("streams", streams); !done) return done;
-  if (auto done = read("last", last); !done) return done;
+  if (auto done = read_record(file, "events", events); !done) return done;
+  if (auto done = read_record(file, "streams", streams); !done) return done;
+  if (auto done = read_record(file, "last", last); !done) return done;
   const Result<wire::ByteView> processes = file.find("processes");
   if (!processes) return processes.error();
   const auto where = [this] { return layout_->name_of(context_.id_.value) + ", its state in the checkpoint"; };

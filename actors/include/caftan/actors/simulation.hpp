@@ -72,13 +72,14 @@ struct OpenReply {
   std::uint64_t groups = 0;     ///< of the whole model
   std::uint64_t digest = 0;
   Time lookahead = kNever;
-  Time border{};         ///< from which the run goes on
-  std::string config{};  ///< of the partition, as a file has it
+  Time border{};              ///< from which the run goes on
+  std::uint64_t handled = 0;  ///< events that the checkpoint counts in this partition
+  std::string config{};       ///< of the partition, as a file has it
   std::vector<std::string> warnings{};
 
   template <class Archive>
   void serialize(Archive& archive, unsigned) {
-    archive& processes& own& groups& digest& lookahead& border& config& warnings;
+    archive& processes& own& groups& digest& lookahead& border& handled& config& warnings;
   }
 };
 
