@@ -3,13 +3,17 @@
 #include "caftan/caftan.hpp"
 #include "cartpole/register.hpp"
 #include "cartpole_batch/register.hpp"
+#include "cqn/register.hpp"
 #include "hybrid_ddp/register.hpp"
 #include "new_project/new_project.hpp"
 #include "parameter_server/register.hpp"
+#include "phold/register.hpp"
 #include "pipeline/register.hpp"
 #include "ps_bench/register.hpp"
+#include "quarter_car/register.hpp"
 #include "rl_bench/register.hpp"
 #include "rnn_lm/register.hpp"
+#include "sim_commands/sim_command.hpp"
 
 int main(int argc, char** argv) {
   caftan::Program program("caftan");
@@ -22,6 +26,10 @@ int main(int argc, char** argv) {
   caftan::pipeline::register_pipeline(program);
   caftan::rl_bench::register_rl_bench(program);
   caftan::rnn_lm::register_rnn_lm(program);
+  caftan::phold::register_phold(program);
+  caftan::cqn::register_cqn(program);
+  caftan::quarter_car::register_quarter_car(program);
+  program.command(caftan::sim_commands::kUsage, caftan::sim_commands::run_command);
   program.command(caftan::new_project::kUsage, caftan::new_project::run_command);
   return program.main(argc, argv);
 }

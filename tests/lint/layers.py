@@ -30,9 +30,9 @@ USES = {
     "rl": {"base"},
     "run": {"base", "wire"},
     "sim": {"base", "wire"},
-    "actors": {"base", "wire", "net", "transport", "remote", "tensor", "rpc", "collectives", "autograd", "optim", "nn", "app", "rl", "results", "run"},
+    "actors": {"base", "wire", "net", "transport", "remote", "tensor", "rpc", "collectives", "autograd", "optim", "nn", "app", "rl", "results", "run", "sim"},
     "testing": {"base", "wire", "transport", "rpc", "actors"},
-    "apps": {"base", "wire", "tensor", "rpc", "autograd", "collectives", "optim", "app", "svg", "rl", "nn", "actors"},
+    "apps": {"base", "wire", "tensor", "rpc", "autograd", "collectives", "optim", "app", "svg", "sim", "rl", "nn", "actors"},
 }
 # What the folders of actors/src include of the others, exactly; what the rooms hold is in their README.md. Each other
 # folder is a service: it includes "service", and "worker" includes the folder.

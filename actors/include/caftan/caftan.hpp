@@ -4,6 +4,7 @@
 
 #include "caftan/actors/program.hpp"
 #include "caftan/actors/role_context.hpp"
+#include "caftan/actors/simulation.hpp"
 #include "caftan/actors/worker.hpp"
 #include "caftan/autograd/context.hpp"
 #include "caftan/base/settings.hpp"

@@ -14,8 +14,8 @@
 #include "autograd/autograd_messages.hpp"
 #include "autograd/autograd_ports.hpp"
 #include "autograd/graph_job.hpp"
-#include "autograd/named_behavior.hpp"
 #include "caftan/autograd/internal/context_passes.hpp"
+#include "service/named_behavior.hpp"
 
 namespace caftan::actors {
 

@@ -7,7 +7,7 @@
 
 #include "autograd/autograd_messages.hpp"
 #include "autograd/autograd_ports.hpp"
-#include "autograd/named_behavior.hpp"
+#include "service/named_behavior.hpp"
 
 namespace caftan::actors {
 

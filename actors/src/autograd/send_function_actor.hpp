@@ -11,7 +11,7 @@
 #include <caf/stateful_actor.hpp>
 
 #include "autograd/autograd_messages.hpp"
-#include "autograd/named_behavior.hpp"
+#include "service/named_behavior.hpp"
 
 namespace caftan::actors {
 

@@ -64,6 +64,18 @@ std::optional<run::Verdict> lost_results(const EndedRun& run) {
                       .code = Errc::io_error};
 }
 
+/// Returns the failure that replaces the verdict of a success with another fingerprint than the file asks for.
+std::optional<run::Verdict> wrong_fingerprint(const EndedRun& run) {
+  const std::optional<std::string>& wanted = run.launch.application.run.fingerprint;
+  const std::optional<std::string>& found = run.record.fingerprint();
+  if (!wanted || wanted == found || run.verdict.outcome != run::Verdict::Outcome::success) return std::nullopt;
+  return run::Verdict{.outcome = run::Verdict::Outcome::failure,
+                      .exit_code = 1,
+                      .error = found ? "the fingerprint is " + *found + ", not run.fingerprint = " + quote_toml(*wanted)
+                                     : "the run has no fingerprint, but run.fingerprint asks for one",
+                      .code = Errc::goal_missed};
+}
+
 /// Returns why a worker ended early, for the summary; empty if it did not, or only because another worker did (RN-13).
 std::string error_of(const EndedRun& run, std::size_t worker) {
   const Error& error = run.errors[worker];
@@ -134,6 +146,7 @@ int report_end(EndedRun run) {
 
   run.verdict.error = with_pid(run);
   if (auto failure = lost_results(run)) run.verdict = *std::move(failure);
+  if (auto failure = wrong_fingerprint(run)) run.verdict = *std::move(failure);
   write_summary(run);
   const bool has_picture = show_curve(run);
   show_losses(run);

@@ -30,6 +30,7 @@ class RunRecord {
   const app::RunDirectory& directory() const noexcept { return directory_; }
   void metric(const std::string& worker, const run::Metric& metric);
   void fingerprint(std::string text) { fingerprint_ = std::move(text); }
+  const std::optional<std::string>& fingerprint() const noexcept { return fingerprint_; }
   void add_sent(const std::vector<SentFrames>& sent);
   /// Writes a row for each metric that has new values, and what waits of the curve. Errors: io_error.
   Result<void> write_rows(base::Duration elapsed);

@@ -25,6 +25,8 @@ const rl::Environments& RoleContext::environments() const noexcept { return *sta
 
 const std::filesystem::path& RoleContext::output_directory() const noexcept { return state_->facts.output_directory; }
 
+std::uint64_t RoleContext::run_seed() const noexcept { return state_->facts.root_seed; }
+
 std::uint64_t RoleContext::seed(std::string_view purpose) const noexcept {
   const actors::RoleFacts& facts = state_->facts;
   return app::stream_seed(facts.root_seed, facts.role, static_cast<std::uint32_t>(facts.replica), purpose);

@@ -3,6 +3,7 @@
 #include "collectives/collective_service.hpp"
 #include "modules/module_service.hpp"
 #include "optim/optimizer_service.hpp"
+#include "sim/simulation_service.hpp"
 
 namespace caftan::actors {
 
@@ -11,6 +12,7 @@ std::vector<std::unique_ptr<Service>> make_services() {
   services.push_back(std::make_unique<OptimizerService>());
   services.push_back(std::make_unique<ModuleService>());
   services.push_back(std::make_unique<CollectiveService>());
+  services.push_back(std::make_unique<SimulationService>());
   return services;
 }
 

@@ -58,7 +58,7 @@ Time GrantRule::lateness(base::Duration elapsed) const noexcept {
   return at > border_ ? Time{at.ticks - border_.ticks} : Time{};
 }
 
-std::optional<Grant> GrantRule::next(base::Duration elapsed) const {
+std::optional<Grant> GrantRule::next(base::Duration elapsed, Time most) const {
   if (border_ >= end_) return std::nullopt;
   Time to = end_;
   Time save = kNever;
@@ -72,6 +72,7 @@ std::optional<Grant> GrantRule::next(base::Duration elapsed) const {
   const auto pause = std::upper_bound(pauses_.begin(), pauses_.end(), border_);
   if (pause != pauses_.end()) to = std::min(to, *pause);
   if (step_asked_) to = std::min(to, later(std::max(next_event_, border_), Time{1}));
+  to = std::min(to, std::max(most, later(border_, Time{1})));
   if (real_time_ > 0) {
     to = std::min(to, due(elapsed));
     if (to <= border_) return std::nullopt;
@@ -79,13 +80,13 @@ std::optional<Grant> GrantRule::next(base::Duration elapsed) const {
   return Grant{.border = to,
                .saves = to == save,
                .ends_warmup = warmup_ > Time{} && to == warmup_,
-               .pauses = pause_asked_ || step_asked_ || (pause != pauses_.end() && to == *pause),
+               .pauses = pause_asked_ || (step_asked_ && to > next_event_) || (pause != pauses_.end() && to == *pause),
                .ends = to == end_};
 }
 
 void GrantRule::on_granted(const Grant& grant) {
   border_ = grant.border;
-  pause_asked_ = step_asked_ = false;
+  if (grant.pauses) pause_asked_ = step_asked_ = false;
   missing_ = static_cast<std::uint32_t>(has_reported_.size());
   has_reported_.assign(has_reported_.size(), false);
   next_event_ = kNever;

@@ -62,6 +62,14 @@ struct SavedStream {
 
 constexpr char kKind[] = "caftan.sim.partition";
 
+/// Reads one record of a checkpoint.
+template <class T>
+Result<void> read_record(const wire::CheckpointFile& file, const char* name, T& into) {
+  const Result<wire::ByteView> bytes = file.find(name);
+  if (!bytes) return bytes.error();
+  return wire::decode_into(*bytes, into);
+}
+
 }  // namespace
 
 /// What a file of a checkpoint says of itself.
@@ -153,6 +161,7 @@ void Kernel::handle(const Event& event) {
   if (++at_one_time_ > options_.same_time) count_at_one_time(event);
   LpEntry& entry = table_->at(event.to);
   const wire::ByteView payload = PayloadStore::view(event);
+  if (options_.watch) options_.watch->before(event, payload);
   std::uint64_t hash = mixed_in(entry.hash, static_cast<std::uint64_t>(event.time));
   hash = mixed_in(hash, event.sequence << 8 | event.priority);
   hash = mixed_in(hash, layout_->event_types()[event.type].hash + event.source);
@@ -413,12 +422,7 @@ Result<void> Kernel::load(const wire::CheckpointFile& file) {
   std::vector<SavedEvent> events;
   std::vector<SavedStream> streams;
   std::vector<Recorder::Last> last;
-  const auto read = [&file](const char* name, auto& into) -> Result<void> {
-    const Result<wire::ByteView> bytes = file.find(name);
-    if (!bytes) return bytes.error();
-    return wire::decode_into(*bytes, into);
-  };
-  if (auto done = read("head", head); !done) return done;
+  if (auto done = read_record(file, "head", head); !done) return done;
   if (head.digest != layout_->digest())
     return Error(Errc::invalid_config,
                  "the checkpoint is of another model: its processes, events, groups or lookahead differ");
@@ -427,9 +431,9 @@ Result<void> Kernel::load(const wire::CheckpointFile& file) {
                                            ", not " + std::to_string(options_.seed));
   if (head.first > layout_->size() || head.count > layout_->size() - head.first)
     return Error(Errc::malformed_payload, "the checkpoint has processes that the model does not have");
-  if (auto done = read("events", events); !done) return done;
-  if (auto done = read("streams", streams); !done) return done;
-  if (auto done = read("last", last); !done) return done;
+  if (auto done = read_record(file, "events", events); !done) return done;
+  if (auto done = read_record(file, "streams", streams); !done) return done;
+  if (auto done = read_record(file, "last", last); !done) return done;
   const Result<wire::ByteView> processes = file.find("processes");
   if (!processes) return processes.error();
   const auto where = [this] { return layout_->name_of(context_.id_.value) + ", its state in the checkpoint"; };

@@ -5,6 +5,11 @@
 #include "model_code.hpp"
 
 namespace caftan::sim {
+namespace {
+
+constexpr const char* kInBuild = "the model's build";
+
+}  // namespace
 
 Time LpContext::delay_of(double delay, LpId to, const EventType& type) {
   const Result<Time> ticks = time_of(delay);
@@ -75,26 +80,32 @@ Builder::Slots Builder::reserve(const LpClass& type, std::uint64_t count) {
 
 void Builder::made() { table_->made(); }
 
-Result<std::unique_ptr<Kernel>> make_kernel(const std::function<void(Builder&)>& build, const KernelOptions& options,
-                                            std::uint32_t partition, std::uint32_t partitions) {
+Result<std::unique_ptr<Layout>> lay_out(const std::function<void(Builder&)>& build, std::uint32_t partitions) {
   auto layout = std::make_unique<Layout>();
-  const auto in_build = [] { return std::string("the model's build"); };
-  std::optional<Error> failure = run_model_code(
+  const std::optional<Error> failure = run_model_code(
       [&] {
         Builder builder(*layout, nullptr);
         build(builder);
       },
-      in_build);
+      [] { return std::string(kInBuild); });
   if (failure) return *failure;
   if (const Result<void> placed = layout->place(partitions); !placed) return placed.error();
+  return layout;
+}
+
+Result<std::unique_ptr<Kernel>> make_kernel(const std::function<void(Builder&)>& build, const KernelOptions& options,
+                                            std::uint32_t partition, std::uint32_t partitions) {
+  Result<std::unique_ptr<Layout>> laid_out = lay_out(build, partitions);
+  if (!laid_out) return laid_out.error();
+  std::unique_ptr<Layout> layout = *std::move(laid_out);
   if (partition >= partitions) return Error(Errc::bad_arguments, "there is no partition " + std::to_string(partition));
   auto table = std::make_unique<LpTable>(*layout, partition);
-  failure = run_model_code(
+  const std::optional<Error> failure = run_model_code(
       [&] {
         Builder builder(*layout, table.get());
         build(builder);
       },
-      in_build);
+      [] { return std::string(kInBuild); });
   if (failure) return *failure;
   if (layout->failure()) return *layout->failure();
   if (!table->is_complete())

@@ -53,13 +53,13 @@ Result<void> Partition::refused(std::uint32_t sender, const std::string& what) {
   return *failure_;
 }
 
-Result<void> Partition::on_frame(wire::ByteView bytes) {
+Result<void> Partition::on_frame(wire::ByteView bytes, std::optional<std::uint32_t> from) {
   if (failure_) return *failure_;
   const Result<Frame> frame = decode_frame(bytes);
   if (!frame) return failure_ = frame.error(), *failure_;
   const FrameHead& head = frame->head;
   if (head.simulation != simulation_) return refused(head.sender, "is of another simulation");
-  if (head.sender >= lanes_.size() || head.sender == kernel_->partition())
+  if (head.sender >= lanes_.size() || head.sender == kernel_->partition() || from.value_or(head.sender) != head.sender)
     return refused(head.sender, "is not of another partition");
   if ((head.kind == FrameKind::window) != (sync_ == Sync::window))
     return refused(head.sender, "is of another rule: `sync` differs");
@@ -73,6 +73,7 @@ Result<void> Partition::on_frame(wire::ByteView bytes) {
                                     std::to_string(windows_.round()));
   ++lane.part;
   if (head.is_last) {
+    if (head.next != kNever) lane.heard = std::max(lane.heard, head.next);
     ++lane.round;
     lane.part = 0;
   }

@@ -33,6 +33,7 @@ const Guide kServerBenchmark{"ps_bench.toml", "master", "ps_bench.master", {}};
 const Guide kPipeline{
     "pipeline.toml", "master", "pipeline.master", {"image_size", "batch", "num_micro_batches", "batches"}};
 const Guide kHybrid{"hybrid_ddp.toml", "master", "hybrid_ddp.master", {"goal", "every"}};
+const Guide kSimulation{"phold.toml", "clock", "phold.clock", {"end_time"}};
 const Guide kLanguageModel{"rnn_lm.toml", "trainer", "rnn_lm.trainer", {"goal", "every"}};
 
 std::string text_of(const std::filesystem::path& file) {
@@ -58,7 +59,7 @@ void for_each_pair(const std::vector<SettingField>& defaults, const std::vector<
 class Guides : public ::testing::TestWithParam<Guide> {};
 INSTANTIATE_TEST_SUITE_P(Shipped, Guides,
                          ::testing::Values(kCartPole, kBatching, kBatchServer, kBenchmark, kHybrid, kParameterServer,
-                                           kPipeline, kServerBenchmark, kLanguageModel),
+                                           kPipeline, kServerBenchmark, kSimulation, kLanguageModel),
                          [](const auto& info) { return info.param.file.substr(0, info.param.file.find('.')); });
 
 TEST(Configs, EveryShippedFileChecks) {

@@ -3,13 +3,17 @@
 
 #include "batch_parameter_server/config.hpp"
 #include "caftan/app/internal/load.hpp"
+#include "caftan/sim/clock_config.hpp"
 #include "cartpole/config.hpp"
 #include "cartpole_batch/config.hpp"
+#include "cqn/cqn.hpp"
 #include "hybrid_ddp/config.hpp"
 #include "image_training/config.hpp"
 #include "parameter_server/config.hpp"
+#include "phold/phold.hpp"
 #include "pipeline/config.hpp"
 #include "ps_bench/config.hpp"
+#include "quarter_car/quarter_car.hpp"
 #include "rl_bench/config.hpp"
 #include "rnn_lm/config.hpp"
 
@@ -134,6 +138,20 @@ inline void add_hybrid_types(RoleTypes& types) {
   for (RoleType* const type : {&master, &words, &replica}) types.add(std::move(*type)).value();
 }
 
+/// Adds the two types of a simulation.
+template <class Model>
+void add_simulation_types(RoleTypes& types, const std::string& name) {
+  RoleType partition{.name = name + ".partition", .doc = "Holds a part of the logical processes of the model " + name};
+  partition.config = SettingsDeclaration::of<typename Model::Config>();
+  RoleType clock{.name = name + ".clock",
+                 .doc = "Gives out virtual time to the partitions of the model " + name + ", and drives the run"};
+  clock.config = SettingsDeclaration::of<sim::ClockConfig>();
+  clock.uses = {{.name = "partitions", .role_type = name + ".partition", .min = 1, .max = RoleUse::kAnyNumber}};
+  clock.drives = true;
+  types.add(std::move(partition)).value();
+  types.add(std::move(clock)).value();
+}
+
 /// Returns the types of all built-in applications as the command registers them.
 inline RoleTypes make_shipped_types() {
   RoleTypes types = make_cartpole_types();
@@ -141,6 +159,9 @@ inline RoleTypes make_shipped_types() {
   add_ps_bench_types(types);
   add_pipeline_types(types);
   add_hybrid_types(types);
+  add_simulation_types<phold::Phold>(types, "phold");
+  add_simulation_types<cqn::Cqn>(types, "cqn");
+  add_simulation_types<quarter_car::QuarterCar>(types, "quarter_car");
   RoleType averaging{.name = "batch_parameter_server.server",
                      .doc = "Owns a model and makes each step of it from one gradient of each trainer"};
   averaging.config = SettingsDeclaration::of<batch_parameter_server::ServerConfig>();

@@ -101,6 +101,8 @@ class RoleContext : public CallSite {
 
   /// Returns the seed of this replica's own stream of random numbers for `purpose`; the same in every placement.
   std::uint64_t seed(std::string_view purpose) const noexcept;
+  /// Returns run.seed, from which the seeds of all replicas follow. For what must be the same at all of them.
+  std::uint64_t run_seed() const noexcept;
   /// Returns whether the file asks for the same results in every placement.
   bool deterministic() const noexcept;
   /// Returns whether the run goes on when a worker is lost that [roles.NAME.uses] names for `key`: the file says

@@ -38,6 +38,7 @@ struct RunSettings {
   base::Duration start_timeout = std::chrono::seconds(30);
   base::Duration stop_timeout = std::chrono::seconds(2);
   std::optional<base::Duration> wall;
+  std::optional<std::string> fingerprint;
 
   static void settings(auto& s, RunSettings& c) {
     using namespace std::chrono_literals;
@@ -52,6 +53,7 @@ struct RunSettings {
         .range(1s, 1h);
     s("stop_timeout", c.stop_timeout, "after Ctrl-C, before the rest is killed").range(100ms, 10min);
     s("wall", c.wall, "a run that takes longer fails").at_least(1s);
+    s("fingerprint", c.fingerprint, "a run with another fingerprint, or without one, fails").default_text("none");
   }
 };
 

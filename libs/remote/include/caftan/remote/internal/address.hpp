@@ -20,6 +20,7 @@ enum class AddressKind : std::uint8_t {
   autograd_context = 6,  ///< the actor of an autograd context at the receiver, by ContextId
   send_function = 7,     ///< the actor of a SendFunction at the receiver, by AutogradMessageId
   recv_function = 8,     ///< the actor of a RecvFunction, by AutogradMessageId
+  sim_partition = 9,     ///< the actor of a simulation's partition at the receiver, by (simulation, index)
 };
 
 /// Returns whether addresses of this kind are names that every worker can form: no export table lists them, the
@@ -48,6 +49,9 @@ struct Address {
   }
   static Address recv_function(const AutogradMessageId& id) noexcept {
     return {AddressKind::recv_function, id.worker, id.incarnation, id.number};
+  }
+  static Address sim_partition(std::uint64_t simulation, std::uint32_t index) noexcept {
+    return {AddressKind::sim_partition, {}, Incarnation{simulation}, index};
   }
   static Address root() noexcept { return {AddressKind::root, {}, {}, 0}; }
   static Address exported(std::uint64_t number) noexcept { return {AddressKind::exported, {}, {}, number}; }

@@ -41,7 +41,8 @@ class GrantRule {
   /// Returns the next grant. @param elapsed  since the run began; counts in real time only
   /// In real time a grant may lie before all of these: what is due by then. nullopt: not even one tick is due, or the
   /// run is over.
-  std::optional<Grant> next(base::Duration elapsed) const;
+  /// @param most  no grant goes beyond it: a border that is there for other reasons. Borders change no result (SM-9).
+  std::optional<Grant> next(base::Duration elapsed, Time most = kNever) const;
   /// The clock has granted it to all partitions.
   void on_granted(const Grant& grant);
   /// The next grant ends at the next border that can be reached: a pause.

@@ -21,6 +21,14 @@
 
 namespace caftan::sim {
 
+/// Sees the events of a kernel: a log, or a debugger that stops.
+class EventWatch {
+ public:
+  virtual ~EventWatch() = default;
+  /// An event is about to be handled. @param payload  valid during the call
+  virtual void before(const Event& event, wire::ByteView payload) = 0;
+};
+
 /// What bounds a kernel and what it keeps.
 struct KernelOptions {
   std::uint64_t seed = 0;                          ///< of all random streams
@@ -28,6 +36,7 @@ struct KernelOptions {
   std::uint64_t same_time = 1'000'000;             ///< the most events of one group at one time
   std::uint64_t largest_event = 64 * 1024 * 1024;  ///< bytes; the file's limits.message
   RecordPlan records{};
+  EventWatch* watch = nullptr;  ///< sees all events; outlives the kernel
 };
 
 /// How many events a kernel has seen; what is pending is not counted here.
@@ -168,6 +177,9 @@ class Kernel {
   std::uint64_t loaded_ = 0;                                    // processes
   std::optional<Error> failure_;
 };
+
+/// Counts the processes of a model and places them; makes none. Errors: as make_kernel.
+Result<std::unique_ptr<Layout>> lay_out(const std::function<void(Builder&)>& build, std::uint32_t partitions);
 
 /// Builds a model and makes the processes of one partition. @param build  Model::build, bound to its config; called
 /// twice Errors: invalid_config, bad_arguments (the model), user_error (`build` threw).

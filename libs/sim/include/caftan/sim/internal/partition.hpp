@@ -62,9 +62,11 @@ class Partition final : private EventSink {
   /// The clock lets partitions advance up to `border`. Errors: bad_arguments (below the present border, or before it
   /// was reached).
   Result<void> grant(Time border);
-  /// Takes a frame. Errors: malformed_payload (no frame; of another simulation, sender, kind or round (SM-5); a promise
+  /// Takes a frame.
+  /// @param from  the partition that sent it, where the channel says so: the frame must say the same
+  /// Errors: malformed_payload (no frame; of another simulation, sender, kind or round (SM-5); a promise
   /// that fell (SM-7); an event that cannot be (SM-2)). After an error the run is over.
-  Result<void> on_frame(wire::ByteView bytes);
+  Result<void> on_frame(wire::ByteView bytes, std::optional<std::uint32_t> from = {});
   /// Handles events as far as the rule allows and sends frames. To be called after `grant` and after each frame.
   /// Errors: as Kernel::run_until.
   Result<void> advance();
@@ -75,6 +77,9 @@ class Partition final : private EventSink {
   BorderReport report();
   /// Returns the partitions that this one waits for; empty at a border.
   std::vector<std::uint32_t> waits_for() const;
+
+  /// Returns how far another partition was when it sent its last frame: no event of it lies before that time.
+  Time heard_of(std::uint32_t partition) const noexcept { return lanes_[partition].heard; }
 
   Kernel& kernel() noexcept { return *kernel_; }
   const Kernel& kernel() const noexcept { return *kernel_; }
@@ -100,6 +105,7 @@ class Partition final : private EventSink {
     std::uint64_t round = 0;       // of the next frame that comes
     std::uint32_t part_sent = 0;
     std::uint32_t part = 0;
+    Time heard{};  // what its last frame said of its next event, or promised
   };
   std::uint64_t simulation_;
   std::unique_ptr<Kernel> kernel_;

@@ -1,5 +1,5 @@
-/// The base of this room's actors: an actor of CAF's whose behaviour is a function, and that has a name which is the
-/// same in every session.
+/// The base of services' actors with names: an actor of CAF's whose behaviour is a function, and that has a name which
+/// is the same in every session.
 #pragma once
 
 #include <caf/event_based_actor.hpp>
