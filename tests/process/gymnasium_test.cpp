@@ -188,6 +188,11 @@ TEST(Gymnasium, GY2_APeerThatSpeaksOtherBytesIsRefused) {
   EXPECT_EQ(
       with_script("link.sendall(bytes([255, 255, 255, 255, 2, 0, 0, 0]))\nlink.recv(9999)\nlink.recv(9999)\n").code(),
       Errc::malformed_payload);
+  EXPECT_EQ(
+      with_script("import struct\nlink.recv(9999)\nlink.sendall(struct.pack('<IHHIIIIIId', 32, 2, 0, 1, 1 << 29, 0, 2, "
+                  "0, 0, 0.0))\nlink.recv(9999)\n")
+          .code(),
+      Errc::limit_exceeded);
   EXPECT_EQ(with_script("link.recv(9999)\nsys.exit(3)\n").code(), Errc::peer_down);
   EXPECT_EQ(with_script("link.sendall(bytes(3))\nlink.shutdown(socket.SHUT_WR)\n").code(), Errc::peer_down);
 }

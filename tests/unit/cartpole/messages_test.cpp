@@ -24,14 +24,18 @@ TEST(Messages, AnEpisodeRecordTravelsWhole) {
   const Policy policy(70, 0.6, random);
   EpisodeRecord record;
   for (int step = 0; step < 3; ++step) {
-    choose_action(policy, State{0.1F, 0.2F, 0.3F, static_cast<float>(step)}, random, record);
-    record.trajectory.append_reward(step + 0.5);
+    const State state{0.1F, 0.2F, 0.3F, static_cast<float>(step)};
+    choose_action(policy, state, random, record);
+    record.trajectory.append_outcome({.observation = state, .reward = step + 0.5, .truncated = true});
   }
   record.random = random.state();
   const EpisodeRecord received = send(record);
   EXPECT_EQ(received.trajectory.observations, record.trajectory.observations);
   EXPECT_EQ(received.trajectory.actions, record.trajectory.actions);
   EXPECT_EQ(received.trajectory.rewards, record.trajectory.rewards);
+  EXPECT_EQ(received.trajectory.last_observation, (std::vector<float>{0.1F, 0.2F, 0.3F, 2.0F}));
+  EXPECT_TRUE(received.trajectory.truncated);
+  EXPECT_FALSE(received.trajectory.terminated);
   EXPECT_EQ(received.kept, record.kept);
   EXPECT_EQ(received.random, record.random);
 }

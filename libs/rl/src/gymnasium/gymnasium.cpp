@@ -31,6 +31,13 @@ class RemoteEnvironments {
     if (!body) return body.error();
     auto spec = gymnasium::decode_spec(*body, std::string(kGymnasiumPrefix) + std::string(id));
     if (!spec) return spec.error();
+    constexpr std::size_t kMostFloats = std::size_t{1} << 28;  // 1 GiB in a frame
+    if (n * std::max(spec->observation_size, spec->action_size()) > kMostFloats) {
+      return Error(Errc::limit_exceeded,
+                   "environment '" + spec->id + "': " + std::to_string(n) + " of them, with observations of " +
+                       std::to_string(spec->observation_size) +
+                       " values, are more than 1 GiB in a frame: fewer environments in each vector");
+    }
     return std::unique_ptr<RemoteEnvironments>(
         new RemoteEnvironments(*std::move(process), *std::move(spec), n, resets, options));
   }

@@ -76,6 +76,7 @@ class Environments:
         self.flatten, self.size = self.observations_of(gymnasium, first.observation_space)
         self.unpack_actions = self.actions_of(first.action_space)
         self.pack = struct.Struct(f"<{self.size}f").pack
+        self.float32 = float32_of_numpy()
         self.bytes = 4 * self.size
         limits = first.spec
         self.max_steps = getattr(limits, "max_episode_steps", None) or 0
@@ -127,7 +128,7 @@ class Environments:
         try:
             if self.flatten is not None:
                 observation = self.flatten(observation)
-            if getattr(observation, "dtype", None) == "float32":
+            if getattr(observation, "dtype", None) is self.float32:
                 data = observation.tobytes()
             else:
                 data = self.pack(*observation)
@@ -164,6 +165,15 @@ class Environments:
                     encoded = self.reset(index)
             observations.append(encoded)
         return [struct.pack(f"<{count}d", *rewards), terminated, truncated, *observations, *last]
+
+
+def float32_of_numpy():
+    """Returns the type of arrays whose bytes are sent as they are; without NumPy there are none."""
+    try:
+        import numpy
+    except ImportError:
+        return object()
+    return numpy.dtype("<f4")
 
 
 def flat_list(values):

@@ -41,7 +41,7 @@ inline constexpr std::string_view kGymnasiumPrefix = "gymnasium:";
 /// @param id  as gymnasium.make takes it, without the prefix; of a module, "module:Name-v0", as there
 /// @param n   at least 1
 /// Errors: invalid_config (no such interpreter, Gymnasium is not installed there, no such environment, spaces that are
-/// not supported; the text says what to install), timeout (start_limit), peer_down (the process ended),
+/// not supported; the text says what to install), timeout (start_limit), limit_exceeded, peer_down (it ended),
 /// malformed_payload. Steps and resets: timeout (reply_limit), peer_down, remote_exception (the environment raised),
 /// user_error (its kind as CheckedEnvironment's), malformed_payload; after all but bad_arguments the process is ended,
 /// and each call fails alike. Threads: any; blocks.
