@@ -1,4 +1,5 @@
-// The caftan command: the built-in applications behind the command line that every Program has, and `new`.
+// The caftan command: the built-in applications behind the command line that every Program has, and `new` and `play`.
+#include "actor_critic/register.hpp"
 #include "batch_parameter_server/register.hpp"
 #include "caftan/caftan.hpp"
 #include "cartpole/register.hpp"
@@ -9,6 +10,7 @@
 #include "parameter_server/register.hpp"
 #include "phold/register.hpp"
 #include "pipeline/register.hpp"
+#include "play/play_command.hpp"
 #include "ps_bench/register.hpp"
 #include "quarter_car/register.hpp"
 #include "rl_bench/register.hpp"
@@ -17,6 +19,7 @@
 
 int main(int argc, char** argv) {
   caftan::Program program("caftan");
+  caftan::actor_critic::register_actor_critic(program);
   caftan::batch_parameter_server::register_batch_parameter_server(program);
   caftan::cartpole::register_cartpole(program);
   caftan::cartpole_batch::register_cartpole_batch(program);
@@ -31,5 +34,8 @@ int main(int argc, char** argv) {
   caftan::quarter_car::register_quarter_car(program);
   program.command(caftan::sim_commands::kUsage, caftan::sim_commands::run_command);
   program.command(caftan::new_project::kUsage, caftan::new_project::run_command);
+  program.command(caftan::play::kPlayUsage, [](int count, char** words) {
+    return caftan::play::run_play_command(caftan::rl::Environments(), count, words);
+  });
   return program.main(argc, argv);
 }

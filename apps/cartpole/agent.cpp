@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "agent_checkpoint.hpp"
 #include "caftan/app/place.hpp"
 #include "caftan/caftan.hpp"
 #include "caftan/rl/environment.hpp"
@@ -71,6 +72,7 @@ Result<void> Agent::prepare() {
   // thresholds differ.
   const auto environment = observers_.front().try_rpc_sync<&Observer::environment>();
   if (!environment) return environment.error();
+  environment_ = environment->id;
   const auto threshold = config_.solved_at ? config_.solved_at : environment->solved_at;
   if (!threshold) {
     return Error(Errc::invalid_config, environment->id + " has no threshold of its own: solved_at is required");
@@ -179,8 +181,19 @@ void Agent::show(const EpisodeOutcome& outcome) {
   context_.progress(std::llround(outcome.running_reward), total, episode_line(now));
 }
 
+/// Leaves the policy for `caftan play`, also that of a training which has missed its goal.
+Result<void> Agent::write_checkpoint() {
+  if (context_.output_directory().empty()) return {};
+  const auto written =
+      write_agent_checkpoint(context_.output_directory(), training_->policy(), environment_, training_->episode());
+  if (!written) return written.error();
+  context_.log("checkpoint: episode " + std::to_string(training_->episode()) + " in " + written->string());
+  return {};
+}
+
 Result<void> Agent::finish() {
   const Standing end = standing();
+  if (auto written = write_checkpoint(); !written) return written;
   if (!training_->is_solved()) return Error(Errc::goal_missed, exhausted_text(end));
   context_.report(solved_line(end));
   if (config_.evaluate > 0) {

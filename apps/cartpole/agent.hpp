@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <stop_token>
+#include <string>
 #include <vector>
 
 #include "caftan/app/role_type.hpp"
@@ -61,6 +62,7 @@ class Agent {
   Result<void> play_with_calls();
   Result<void> play_rollouts();
   Result<void> take_report(std::size_t observer, const EpisodeReport& report);
+  Result<void> write_checkpoint();
   Result<void> finish();
   EpisodeOrder make_order(std::size_t observer) const;
   PolicyCopy copy_policy() const;
@@ -71,6 +73,7 @@ class Agent {
   Config config_;
   std::vector<RRef<Observer>> observers_;
   std::uint64_t shared_seed_;
+  std::string environment_{};         ///< of the first observer, from `run` on
   std::optional<Training> training_;  ///< from `run` on
   base::SteadyClock clock_;
   base::TimePoint started_{};

@@ -22,6 +22,10 @@ struct Guide {
   std::string role_type;
   std::set<std::string> set_otherwise;
 };
+const Guide kActorCritic{"actor_critic_cartpole.toml",
+                         "learner",
+                         "actor_critic.learner",
+                         {"target", "goal", "policy", "lambda", "epochs", "minibatches", "lr", "evaluate_every"}};
 const Guide kCartPole{"cartpole.toml", "agent", "cartpole.agent", {"solved_at"}};
 const Guide kBatchServer{
     "batch_parameter_server.toml", "server", "batch_parameter_server.server", {"rounds", "goal", "momentum", "every"}};
@@ -58,8 +62,8 @@ void for_each_pair(const std::vector<SettingField>& defaults, const std::vector<
 
 class Guides : public ::testing::TestWithParam<Guide> {};
 INSTANTIATE_TEST_SUITE_P(Shipped, Guides,
-                         ::testing::Values(kCartPole, kBatching, kBatchServer, kBenchmark, kHybrid, kParameterServer,
-                                           kPipeline, kServerBenchmark, kSimulation, kLanguageModel),
+                         ::testing::Values(kActorCritic, kCartPole, kBatching, kBatchServer, kBenchmark, kHybrid,
+                                           kParameterServer, kPipeline, kServerBenchmark, kSimulation, kLanguageModel),
                          [](const auto& info) { return info.param.file.substr(0, info.param.file.find('.')); });
 
 TEST(Configs, EveryShippedFileChecks) {

@@ -1,6 +1,7 @@
 /// Role types for the tests: the real CartPole configs, and small ones with one of everything.
 #pragma once
 
+#include "actor_critic/config.hpp"
 #include "batch_parameter_server/config.hpp"
 #include "caftan/app/internal/load.hpp"
 #include "caftan/sim/clock_config.hpp"
@@ -152,6 +153,23 @@ void add_simulation_types(RoleTypes& types, const std::string& name) {
   types.add(std::move(clock)).value();
 }
 
+/// Adds the types of actors, a learner and an evaluator.
+inline void add_actor_critic_types(RoleTypes& types) {
+  RoleType learner{.name = "actor_critic.learner",
+                   .doc = "Learns a policy and values from what its actors play, with V-trace or clipped ratios"};
+  learner.config = SettingsDeclaration::of<actor_critic::LearnerConfig>();
+  learner.uses = {{.name = "actors", .role_type = "actor_critic.actor", .min = 1, .max = RoleUse::kAnyNumber},
+                  {.name = "evaluator", .role_type = "actor_critic.evaluator", .min = 0, .max = 1}};
+  learner.drives = true;
+  RoleType actor{.name = "actor_critic.actor",
+                 .doc = "Plays environments with a copy of the learner's policy, and sends what it has played"};
+  actor.config = SettingsDeclaration::of<actor_critic::ActorConfig>();
+  RoleType evaluator{.name = "actor_critic.evaluator",
+                     .doc = "Plays whole episodes with the most probable actions, apart from the training"};
+  evaluator.config = SettingsDeclaration::of<actor_critic::EvaluatorConfig>();
+  for (RoleType* const type : {&learner, &actor, &evaluator}) types.add(std::move(*type)).value();
+}
+
 /// Returns the types of all built-in applications as the command registers them.
 inline RoleTypes make_shipped_types() {
   RoleTypes types = make_cartpole_types();
@@ -162,6 +180,7 @@ inline RoleTypes make_shipped_types() {
   add_simulation_types<phold::Phold>(types, "phold");
   add_simulation_types<cqn::Cqn>(types, "cqn");
   add_simulation_types<quarter_car::QuarterCar>(types, "quarter_car");
+  add_actor_critic_types(types);
   RoleType averaging{.name = "batch_parameter_server.server",
                      .doc = "Owns a model and makes each step of it from one gradient of each trainer"};
   averaging.config = SettingsDeclaration::of<batch_parameter_server::ServerConfig>();

@@ -1,0 +1,226 @@
+// Actors, a learner and an evaluator as a user runs them: one actor learns the same bits in one process, in processes
+// and after a resume; what is wrong is said with its key; a killed process ends the run or is done without, by the
+// file.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <filesystem>
+#include <random>
+
+#include "command.hpp"
+#include "lines.hpp"
+#include "soak_size.hpp"
+
+namespace caftan::test::actor_critic_test {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+const std::string kCaftan = CAFTAN_COMMAND;
+const std::string kFile = std::string(CAFTAN_CONFIGS) + "/actor_critic.test.toml";
+const std::string kLearning = "roles.learner.config.";
+
+std::vector<std::string> run_file(const std::vector<std::string>& overrides) {
+  std::vector<std::string> words{"run", kFile};
+  words.insert(words.end(), overrides.begin(), overrides.end());
+  return words;
+}
+
+class ActorCritic : public ::testing::Test {
+ protected:
+  Finished run(const std::vector<std::string>& overrides) const {
+    return run_to_end(folder_, kCaftan, run_file(overrides));
+  }
+  std::filesystem::path latest() const { return std::filesystem::canonical(folder_.path() / "runs/latest"); }
+  Finished play(const std::vector<std::string>& words) const {
+    std::vector<std::string> all{"play"};
+    all.insert(all.end(), words.begin(), words.end());
+    return run_to_end(folder_, kCaftan, all);
+  }
+  Folder folder_;
+};
+
+TEST_F(ActorCritic, OneActorLearnsTheSameBitsInEveryPlacementAndGoesOn) {
+  const Finished one = run({"run.placement=one_process"});
+  ASSERT_EQ(one.code, 0) << one.err;
+  const Finished many = run({});
+  ASSERT_EQ(many.code, 0) << many.err;
+  const std::string print = line_with(one.out, "fingerprint sha256:");
+  EXPECT_THAT(print, StartsWith("fingerprint sha256:"));
+  EXPECT_EQ(line_with(many.out, "fingerprint sha256:"), print);
+  EXPECT_THAT(many.out,
+              AllOf(HasSubstr("trains on GridWorld with 1 actor\n"), HasSubstr("\ntrained: 20,480 frames, 80 updates"),
+                    ContainsRegex("evaluation: last -[0-9.]+ at 20,480 frames, best -[0-9.]+\n")));
+  const std::string curve = folder_.read("runs/latest/curve.csv");
+  for (const char* const metric : {"evaluation", "return", "policy_lag", "entropy", "value_loss"}) {
+    EXPECT_THAT(curve, HasSubstr(",learner." + std::string(metric) + ",")) << metric;
+  }
+  const std::string metrics = folder_.read("runs/latest/metrics.csv");
+  for (const char* const metric : {"queue", "learner_idle", "frames_per_s"}) EXPECT_THAT(metrics, HasSubstr(metric));
+
+  ASSERT_EQ(run({kLearning + "max_frames=10240"}).code, 0);
+  const std::filesystem::path stopped = latest();
+  const Finished rest = run({kLearning + "resume=" + stopped.string()});
+  ASSERT_EQ(rest.code, 0) << rest.err;
+  EXPECT_THAT(rest.out, HasSubstr("resumed: frame 10240 of " + stopped.string() + "\n"));
+  EXPECT_EQ(line_with(rest.out, "fingerprint sha256:"), print);
+}
+
+TEST_F(ActorCritic, SeveralActorsInStepLearnTheSameBits) {
+  const std::vector<std::string> several{"roles.actor.replicas=3", "roles.actor.config.environments=4"};
+  const Finished first = run(several);
+  const Finished second = run(several);
+  ASSERT_EQ(first.code, 0) << first.err;
+  EXPECT_EQ(line_with(second.out, "fingerprint sha256:"), line_with(first.out, "fingerprint sha256:"));
+}
+
+TEST_F(ActorCritic, EndsWhenTheTargetIsReached) {
+  const Finished finished = run({kLearning + "target=-45.0", kLearning + "max_frames=1000000000",
+                                 kLearning + "evaluate_every=2560", "run.deterministic=false", kLearning + "ahead=1"});
+  EXPECT_EQ(finished.code, 0) << finished.err;
+  EXPECT_THAT(folder_.read("runs/latest/summary.json"), HasSubstr("learner.evaluation"));
+  EXPECT_TRUE(std::filesystem::exists(latest() / "checkpoints/best"));
+}
+
+TEST_F(ActorCritic, PlayShowsWhatWasLearned) {
+  ASSERT_EQ(run({}).code, 0);
+  const Finished shown = play({"runs/latest", "--episodes", "3", "--svg", "film.svg"});
+  EXPECT_EQ(shown.code, 0) << shown.err;
+  EXPECT_THAT(shown.out,
+              AllOf(HasSubstr("step 0, return 0.0"), HasSubstr("checkpoints/best: GridWorld, frames "),
+                    ContainsRegex("\nreturns: -[0-9.]+ -[0-9.]+ -[0-9.]+\nmean -[0-9.]+ of 3 episodes, min -"),
+                    HasSubstr("\nfilm.svg\n")));
+  EXPECT_THAT(folder_.read("film.svg"), AllOf(StartsWith("<svg "), HasSubstr("GridWorld, frames ")));
+  const Finished newest = play({"runs/latest", "--newest", "--quiet"});
+  EXPECT_THAT(newest.out,
+              AllOf(HasSubstr("checkpoints/step-020480: GridWorld, frames 20480"), HasSubstr(" of 10 episodes")));
+  const Finished nothing = play({"runs/nothing"});
+  EXPECT_EQ(nothing.code, 2);
+  EXPECT_THAT(nothing.err, HasSubstr("there is no runs/nothing"));
+  EXPECT_EQ(play({}).code, 2);
+  EXPECT_EQ(play({"runs/latest", "--episodes", "many"}).code, 2);
+  EXPECT_EQ(play({"--help"}).code, 0);
+}
+
+TEST_F(ActorCritic, CartPoleLeavesItsPolicyToPlay) {
+  ASSERT_EQ(run_to_end(folder_, kCaftan, {"run", std::string(CAFTAN_CONFIGS) + "/cartpole.test.toml"}).code, 0);
+  const Finished shown = play({"runs/latest", "--quiet", "--episodes", "5"});
+  EXPECT_EQ(shown.code, 0) << shown.err;
+  EXPECT_THAT(shown.out, ContainsRegex(": CartPole-v1, episode [0-9]+\nreturns: "));
+}
+
+TEST_F(ActorCritic, WhatCannotWorkIsSaidWithTheKey) {
+  const Finished unknown = run({kLearning + "environment=GridWolrd"});
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("no environment 'GridWolrd'; did you mean 'GridWorld'"));
+  const Finished crowded = run({"roles.actor.replicas=100"});
+  EXPECT_EQ(crowded.code, 2);
+  EXPECT_THAT(crowded.err, HasSubstr("100 actors play 25,600 frames in their first trajectories, max_frames = 20,480"));
+  const Finished hasty = run({kLearning + "ahead=1"});
+  EXPECT_EQ(hasty.code, 1);
+  EXPECT_THAT(hasty.err, HasSubstr("run.deterministic = true needs ahead = 0 and batch = 0"));
+  const Finished missed = run({kLearning + "goal=-1.0", kLearning + "max_frames=256"});
+  EXPECT_EQ(missed.code, 1);
+  EXPECT_THAT(missed.err, AllOf(HasSubstr("goal_missed"), HasSubstr("the goal is -1")));
+
+  const std::filesystem::path other = latest();
+  const Finished moved = run({kLearning + "environment=Catch", kLearning + "resume=" + other.string()});
+  EXPECT_EQ(moved.code, 2);
+  EXPECT_THAT(moved.err, HasSubstr("a checkpoint of another training: environment = GridWorld, here it is Catch"));
+  const Finished wider = run({kLearning + "network.hidden=17", kLearning + "resume=" + other.string()});
+  EXPECT_EQ(wider.code, 2);
+  EXPECT_THAT(wider.err, HasSubstr("network.hidden = 16, here it is 17"));
+  const Finished nowhere = run({kLearning + "resume=/nowhere"});
+  EXPECT_EQ(nowhere.code, 2);
+  EXPECT_THAT(nowhere.err, HasSubstr("there is no /nowhere"));
+}
+
+TEST_F(ActorCritic, ALearnerThatDivergesIsNamed) {
+  const Finished diverged = run({kLearning + "environment=Pendulum-v1", kLearning + "loss.reward_scale=1e30"});
+  EXPECT_EQ(diverged.code, 1);
+  EXPECT_THAT(diverged.err, AllOf(HasSubstr("the training has diverged"), HasSubstr("loss.reward_scale")));
+}
+
+TEST_F(ActorCritic, EndsOnCtrlC) {
+  Command command(folder_, kCaftan, run_file({kLearning + "max_frames=1000000000"}));
+  ASSERT_TRUE(command.wait_for_line("checkpoint: frame "));
+  command.signal(SIGINT);
+  EXPECT_EQ(command.wait(), 130) << command.err();
+  EXPECT_TRUE(command.nothing_is_left(5s));
+}
+
+/// Who is killed, behind which checkpoint, and whether the file lets the run go on.
+struct Moment {
+  std::string victim;
+  std::uint64_t seed = 0;
+};
+std::vector<Moment> moments() {
+  std::vector<Moment> all;
+  for (const char* const victim : {"actor-1", "learner", "evaluator"}) {
+    for (std::uint64_t seed = 0; seed < soak_size("CAFTAN_ACTOR_CRITIC_MOMENTS", 2); ++seed)
+      all.push_back({victim, seed});
+  }
+  return all;
+}
+
+class KilledActorCritic : public ActorCritic, public ::testing::WithParamInterface<Moment> {};
+INSTANTIATE_TEST_SUITE_P(Moments, KilledActorCritic, ::testing::ValuesIn(moments()), [](const auto& info) {
+  return (info.param.victim == "actor-1" ? "actor" : info.param.victim) + std::to_string(info.param.seed);
+});
+
+TEST_P(KilledActorCritic, EndsOrGoesOnAsTheFileSays) {
+  const auto& [victim, seed] = GetParam();
+  std::mt19937_64 random(seed + 1000 * victim.size());
+  const bool goes_on = victim != "learner" && random() % 2 == 0;
+  const std::int64_t after = 5120 * static_cast<std::int64_t>(1 + random() % 12);  // frames
+  const std::int64_t max_frames = goes_on ? 81'920 : 1'000'000'000;
+  std::vector<std::string> settings{"roles.actor.replicas=2",
+                                    "roles.actor.config.environments=8",
+                                    kLearning + "max_frames=" + std::to_string(max_frames),
+                                    "run.deterministic=false",
+                                    kLearning + "ahead=1",
+                                    kLearning + "evaluate_every=2560"};
+  if (goes_on) settings.push_back("roles." + (victim == "actor-1" ? std::string("actor") : victim) + ".on_loss=go_on");
+  Command command(folder_, kCaftan, run_file(settings));
+  ASSERT_TRUE(command.wait_for_line("checkpoint: frame " + std::to_string(after) + " in ")) << command.err();
+  const pid_t pid = command.worker(victim);
+  ASSERT_GT(pid, 0);
+  ASSERT_EQ(::kill(pid, SIGKILL), 0);
+  EXPECT_EQ(command.wait(), goes_on ? 0 : 1) << command.err();
+  EXPECT_TRUE(command.nothing_is_left(5s));
+  EXPECT_THAT(command.err(), HasSubstr(victim));
+  EXPECT_THAT(command.err(), HasSubstr("killed by signal 9"));
+  if (goes_on) {
+    EXPECT_THAT(command.out(), HasSubstr("\ntrained: 8"));
+    EXPECT_THAT(folder_.read("runs/latest/summary.json"), HasSubstr("\"name\": \"" + victim + "\""));
+  }
+  // What was learned is not lost: a run goes on from the newest checkpoint.
+  const Finished shown = play({"runs/latest", "--newest", "--quiet"});
+  EXPECT_EQ(shown.code, 0) << shown.err;
+  const std::string stopped = latest().string();
+  const Finished resumed =
+      run({kLearning + "max_frames=1000000000", kLearning + "target=-60.0", kLearning + "resume=" + stopped});
+  EXPECT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_THAT(resumed.out, HasSubstr("resumed: frame "));
+}
+
+TEST_F(ActorCritic, AKilledLearnerGoesOnWithTheSameBits) {
+  const std::string print = line_with(run({}).out, "fingerprint sha256:");
+  Command command(folder_, kCaftan,
+                  run_file({kLearning + "max_frames=1000000000", kLearning + "checkpoint.keep=1000000"}));
+  ASSERT_TRUE(command.wait_for_line("checkpoint: frame 10240 in ")) << command.err();
+  ASSERT_EQ(::kill(command.worker("learner"), SIGKILL), 0);
+  EXPECT_EQ(command.wait(), 1);
+  const std::string from = (latest() / "checkpoints/step-010240").string();
+  const Finished resumed = run({kLearning + "resume=" + from});
+  ASSERT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_EQ(line_with(resumed.out, "fingerprint sha256:"), print);
+}
+
+}  // namespace
+}  // namespace caftan::test::actor_critic_test
