@@ -128,7 +128,7 @@ Future<void> GroupTable::on_piece(const Peer& from, const GroupKey& key, PieceHe
   return answered;
 }
 
-/// A sender that has left or failed the group waits for no answer, and its worker cannot stop at once with a call open.
+/// A sender that has left or failed the group waits for no reply, and its worker cannot stop at once with a call open.
 /// The pieces stay: an operation that the sender has begun may still be finished here (CO-9).
 void GroupTable::answer_early_pieces(WorkerId from, const Place& place, const Error& answer) {
   std::vector<Promise<void>> answers;
