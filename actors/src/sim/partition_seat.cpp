@@ -185,7 +185,7 @@ void PartitionSeat::on_lost(const WorkerLife& peer) {
     if (peer == parts_.clock.life) error = lost(parts_.clock);
   }
   if (!error) return;
-  parts_.log("error: " + error->message());
+  parts_.log(error->message());
   fail(*error);
 }
 
