@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -47,8 +48,33 @@ class PlainPartition : public sim::PartitionCalls {
             "", [](const std::string&) {}) {}
 };
 
+/// A process whose handler calls what the test says.
+struct Knock {
+  void serialize(auto&, unsigned) {}
+};
+struct Knocking {
+  using Events = sim::Events<Knock>;
+  const std::function<void()>* act;
+  void start(sim::LpContext& lp) const { lp.schedule(1.0, Knock{}); }
+  void on(const Knock&, sim::LpContext&) const { (*act)(); }
+  void serialize(auto&, unsigned) {}
+};
+std::function<void()> knock;  // of the one test that uses it
+
+class KnockingPartition : public sim::PartitionCalls {
+ public:
+  KnockingPartition()
+      : sim::PartitionCalls([](sim::Builder& builder) { builder.add<Knocking>([] { return Knocking{&knock}; }); }, "",
+                            [](const std::string&) {}) {}
+};
+
 Registry make_registry() {
   Registry registry;
+  registry.add<KnockingPartition>("test.knocking")
+      .constructor<>()
+      .method<&sim::PartitionCalls::open>("open")
+      .method<&sim::PartitionCalls::advance>("advance")
+      .method<&sim::PartitionCalls::records>("records");
   registry.add<PlainPartition>("test.partition")
       .constructor<double>()
       .method<&sim::PartitionCalls::open>("open")
@@ -193,6 +219,18 @@ TEST(Simulation, SM3_ADelayBelowTheLookaheadEndsTheRunInEveryPlacement) {
     if (partitions == 1) text = found;
   }
   EXPECT_NE(text, "");
+}
+
+TEST(Simulation, SM13_AHandlerThatCallsItsOwnPartitionWouldDeadlock) {
+  caftan::testing::Cluster cluster(1, {"clock", "partition-0"}, make_registry);
+  const auto partition = cluster["clock"].remote<KnockingPartition>("partition-0");
+  Errc found = Errc::ok;
+  knock = [&] { found = partition.try_rpc_sync<&sim::PartitionCalls::records>().error().code(); };
+  const sim::OpenRequest request{.simulation = 5, .members = {"partition-0"}, .events = 10};
+  (void)partition.rpc_sync<&sim::PartitionCalls::open>(request);
+  (void)partition.rpc_sync<&sim::PartitionCalls::advance>(sim::AdvanceRequest{.border = sim::time_of(2.0).value()});
+  EXPECT_EQ(found, Errc::would_deadlock);
+  knock = nullptr;
 }
 
 TEST(Simulation, APartitionIsOpenOnceAndSaysSo) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <fstream>
 #include <system_error>
 #include <utility>
@@ -17,7 +18,7 @@ using sim::Time;
 
 constexpr base::Duration kSlice = std::chrono::milliseconds(200);  // of a grant, as far as it can be known
 constexpr base::Duration kLook = std::chrono::milliseconds(50);    // between looks for a command or a stop
-constexpr base::Duration kGrace = std::chrono::milliseconds(500);  // for other errors, once there is one
+constexpr base::Duration kGrace = std::chrono::milliseconds(300);  // for other errors, once there is one
 constexpr base::Duration kFinest = std::chrono::milliseconds(1);   // of real time
 constexpr std::int64_t kDeterministicSlices = 100;
 
@@ -261,8 +262,8 @@ Result<void> ClockRun::take(std::uint32_t partition, sim::BorderReply reply, boo
 Result<void> ClockRun::at_border(const sim::Grant& grant) {
   meter_->on_border(rule_->sums(), work_, elapsed());
   const Time end = rule_->end();
-  context_.progress(static_cast<std::int64_t>(std::min(rule_->border(), end).units() / end.units() * 1000), 1000,
-                    meter_->line());
+  const auto whole = [](Time time) { return static_cast<std::int64_t>(std::ceil(time.units())); };
+  context_.progress(whole(std::min(rule_->border(), end)), whole(end), meter_->line());
   context_.metric("events_per_s", meter_->events_per_s());
   context_.metric("waiting", meter_->waiting());
   if (config_.real_time > 0) {
@@ -381,21 +382,23 @@ Result<void> ClockRun::close() {
 template <class T>
 Result<void> ClockRun::wait_for_all(std::vector<Future<T>>& futures) {
   const auto states = rpc::states_of(futures);
-  while (!stop_.stop_requested()) {
-    const auto waited = rpc::wait_several(states, rpc::Until::all, kLook);
+  while (true) {
+    const bool is_last = stop_.stop_requested();
+    // A run that lost a worker is asked to stop at once: this wait still gets to know why.
+    const auto waited = rpc::wait_several(states, rpc::Until::all, is_last ? kGrace : kLook);
     if (!waited) return waited.error();
-    if (!*waited) continue;
-    if (**waited == futures.size()) return {};
-    // A lost worker is an error of several calls: the partitions that are left say at which virtual time.
-    (void)rpc::wait_several(states, rpc::Until::every, kGrace);
-    std::vector<Error> errors;
-    for (Future<T>& future : futures) {
-      if (!future.ready()) continue;
-      if (const Result<void> status = future.outcome_status(); !status) errors.push_back(status.error());
-    }
-    return worst_of(errors);
+    if (*waited && **waited == futures.size()) return {};
+    if (*waited) break;
+    if (is_last) return {};
   }
-  return {};
+  // A lost worker is an error of several calls: the partitions that are left say at which virtual time.
+  (void)rpc::wait_several(states, rpc::Until::every, kGrace);
+  std::vector<Error> errors;
+  for (Future<T>& future : futures) {
+    if (!future.ready()) continue;
+    if (const Result<void> status = future.outcome_status(); !status) errors.push_back(status.error());
+  }
+  return worst_of(errors);
 }
 
 template <class T>

@@ -70,7 +70,7 @@ Result<std::shared_ptr<PartitionSeat>> PartitionSeat::open(
               .members = {},
               .clock = {},
               .strand = rpc::Strand::held_here(),
-              .role = std::string(info.function),
+              .role = std::string(info.function.substr(0, info.function.rfind('.'))),
               .keep = std::move(keep),
               .log = std::move(log)};
   for (const std::string& name : request.members) {
@@ -185,7 +185,7 @@ void PartitionSeat::on_lost(const WorkerLife& peer) {
     if (peer == parts_.clock.life) error = lost(parts_.clock);
   }
   if (!error) return;
-  parts_.log("error: " + error->message());
+  parts_.log(error->message());
   fail(*error);
 }
 

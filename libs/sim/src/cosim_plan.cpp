@@ -107,10 +107,10 @@ Result<void> CosimPlan::connect_one(const std::string& text) {
 }
 
 Result<void> CosimPlan::read_scenario() {
-  if (config_.scenario.empty()) return {};
-  const Result<std::string> text = base::read_whole_file(config_.scenario);
+  if (!config_.scenario) return {};
+  const Result<std::string> text = base::read_whole_file(*config_.scenario);
   if (!text) return wrong_cosim("scenario: " + text.error().text());
-  Diagnostics diagnostics(config_.scenario.string());
+  Diagnostics diagnostics(config_.scenario->string());
   const SettingsNode root = parse_settings(*text, diagnostics);
   const auto add = [&](const SettingsNode& at, Time time, const std::string& name, Change::Kind kind, double value) {
     const Result<Place> place = find(name, "scenario");

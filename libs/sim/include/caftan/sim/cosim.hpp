@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,8 +31,8 @@ enum class CosimAlgorithm { jacobi, gauss_seidel };
 struct CosimConfig {
   double base_step = 1e-3;  ///< units; a whole number of ticks
   CosimAlgorithm algorithm = CosimAlgorithm::jacobi;
-  std::vector<std::string> connections{};  ///< "wheel.position -> chassis.wheel_position"
-  std::filesystem::path scenario{};        ///< a TOML file of timed changes; empty = none
+  std::vector<std::string> connections{};           ///< "wheel.position -> chassis.wheel_position"
+  std::optional<std::filesystem::path> scenario{};  ///< a TOML file of timed changes
 
   static void settings(auto& s, CosimConfig& c) {
     s("base_step", c.base_step, "time between two exchanges of values; a whole number of ticks")
