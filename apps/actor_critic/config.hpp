@@ -85,7 +85,7 @@ struct CheckpointConfig {
   static void settings(auto& s, CheckpointConfig& c) {
     s("every", c.every, "frames between checkpoints, also one at the end; 0 = none but the best").at_least(0);
     s("keep", c.keep, "newest ones that stay").at_least(1);
-    s("best", c.best, "the one with the best evaluation stays, too, in the folder best");
+    s("best", c.best, "the one with the best evaluation stays, too, as checkpoints/best");
   }
 };
 
