@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <utility>
@@ -78,8 +79,10 @@ void copy_marks(const iovec& to, const iovec& from) {
   std::memcpy(static_cast<std::byte*>(to.iov_base) + to.iov_len - size,
               static_cast<const std::byte*>(from.iov_base) + to.iov_len - size, size);
 }
+/// Counts the histories: memory of an earlier one is no tensor of this one.
+std::uint64_t histories_run = 0;
 std::uint64_t content(std::uint64_t number, std::size_t segment, std::size_t at) {
-  return (number * 64 + segment) * 0x9e3779b97f4a7c15U + at;
+  return ((histories_run << 24) + number * 64 + segment) * 0x9e3779b97f4a7c15U + at;
 }
 void fill(std::byte* memory, std::size_t size, std::uint64_t number, std::size_t segment) {
   for (const std::size_t at : marks(size)) {
@@ -498,6 +501,7 @@ World::~World() {
 std::string World::run(const History& history) {
   history_ = &history;
   kernel_of = this;
+  ++histories_run;
   if (std::string bad = start(history.world); !bad.empty()) return bad;
   while (next_ < history.steps.size() && bad_.empty()) step(history.steps[next_++]);
   is_draining_ = true;

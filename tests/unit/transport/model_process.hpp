@@ -2,6 +2,7 @@
 /// hand. No threads, so that a million histories take minutes.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
