@@ -66,8 +66,8 @@ class VariablesVisitor {
   void input(std::string name, double& value, std::string unit = "") {
     add(std::move(name), value, std::move(unit), VariableKind::input);
   }
-  /// Declares a number that `step` sets, and that others and the record may read. It is recorded before each step of its
-  /// component, at the moment when that component steps.
+  /// Declares a number that `step` sets, and that others and the record may read. It is recorded before each step of
+  /// its component, at the moment when that component steps.
   void output(std::string name, double& value, std::string unit = "") {
     add(std::move(name), value, std::move(unit), VariableKind::output);
   }
