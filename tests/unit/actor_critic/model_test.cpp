@@ -1,5 +1,6 @@
 #include "actor_critic/model.hpp"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/eye.h>
 #include <ATen/ops/from_blob.h>
