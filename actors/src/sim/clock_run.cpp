@@ -178,8 +178,8 @@ base::Duration ClockRun::elapsed() const { return base::SteadyClock().now() - be
 Time ClockRun::most() {
   const Result<Time> hashes = sim::time_of(config_.log.hashes);
   Time to = hashes ? multiple_behind(rule_->border(), *hashes) : sim::kNever;
-  // With no event left there is nothing to look at before the end.
-  if (rule_->next_event() != sim::kNever) to = std::min(to, later(rule_->border(), slice_));
+  // With no event left there is nothing to look at before the end; in real time grants are short.
+  if (rule_->next_event() != sim::kNever && config_.real_time == 0) to = std::min(to, later(rule_->border(), slice_));
   return to;
 }
 
@@ -192,11 +192,26 @@ void ClockRun::adapt(base::Duration took, Time length) {
   slice_ = Time{static_cast<std::int64_t>(ticks)};
 }
 
+/// Returns how long it takes in real time until something is due: an event, or a border that the file asks for. What is
+/// due follows from the start, so that lateness does not add up.
+base::Duration ClockRun::until_due() {
+  if (config_.real_time == 0) return {};
+  const auto next = rule_->next(std::chrono::hours(24 * 365 * 100), most());
+  const Time target = next ? std::min(next->border, rule_->next_event()) : rule_->next_event();
+  const double seconds = Time{target.ticks - model_.border.ticks}.units() / config_.real_time;
+  const double left = seconds - static_cast<double>(elapsed().count()) * 1e-9;
+  return base::Duration(static_cast<std::int64_t>(std::clamp(left, 0.0, 3600.0) * 1e9));
+}
+
 Result<void> ClockRun::advance_to_end() {
   while (!stop_.stop_requested() && rule_->border() < rule_->end()) {
     if (const auto command = take_command(); command == "pause") {
       context_.report("paused at virtual time " + to_string(rule_->border()));
       if (auto done = pause(); !done) return done;
+      continue;
+    }
+    if (const base::Duration early = until_due(); early > base::Duration::zero()) {
+      wait(std::min(early, kLook));
       continue;
     }
     const std::optional<sim::Grant> grant = rule_->next(elapsed(), most());
@@ -210,12 +225,6 @@ Result<void> ClockRun::advance_to_end() {
     if (stop_.stop_requested()) return {};
     adapt(elapsed() - begin, Time{grant->border.ticks - before.ticks});
     if (auto done = at_border(*grant); !done) return done;
-    if (config_.real_time > 0 && rule_->border() < rule_->end()) {
-      // Nothing is due before the next event, so nothing is granted before it.
-      const Time ahead{std::min(rule_->next_event(), rule_->end()).ticks - rule_->border().ticks};
-      const double seconds = std::min(ahead.units() / config_.real_time, 3600.0);
-      wait(std::min<base::Duration>(base::Duration(static_cast<std::int64_t>(seconds * 1e9)), kLook));
-    }
   }
   return {};
 }

@@ -54,6 +54,7 @@ class ClockRun {
   Error worst_of(const std::vector<Error>& errors) const;
 
   sim::Time most();
+  base::Duration until_due();
   void adapt(base::Duration took, sim::Time length);
   /// Waits, at most for `time`, until the run is asked to stop.
   void wait(base::Duration time) const;
