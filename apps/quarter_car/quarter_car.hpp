@@ -89,8 +89,8 @@ struct QuarterCar {
 
   static void build(sim::Builder& builder, const Config& config) {
     sim::Cosim cosim(builder, config);
-    cosim.component<Chassis>("chassis");
     cosim.component<Wheel>("wheel");
+    cosim.component<Chassis>("chassis");
   }
 };
 

@@ -206,7 +206,6 @@ base::Duration ClockRun::until_due() {
 Result<void> ClockRun::advance_to_end() {
   while (!stop_.stop_requested() && rule_->border() < rule_->end()) {
     if (const auto command = take_command(); command == "pause") {
-      context_.report("paused at virtual time " + to_string(rule_->border()));
       if (auto done = pause(); !done) return done;
       continue;
     }
@@ -289,7 +288,6 @@ Result<void> ClockRun::at_border(const sim::Grant& grant) {
     if (auto done = save(); !done) return done;
   }
   if (!grant.pauses || rule_->border() >= end) return {};
-  context_.report("paused at virtual time " + to_string(rule_->border()));
   return pause();
 }
 
@@ -326,7 +324,8 @@ std::optional<std::string> ClockRun::take_command() const {
 }
 
 Result<void> ClockRun::pause() {
-  context_.report("go on with: sim go " + context_.output_directory().string());
+  context_.report("paused at virtual time " + to_string(rule_->border()) + ", go on with: sim go " +
+                  context_.output_directory().string());
   const base::TimePoint paused = base::SteadyClock().now();
   while (!stop_.stop_requested()) {
     const auto command = take_command();
