@@ -131,11 +131,11 @@ TEST_F(Hosts, K7b_AWorkerThatIsStartedTwiceGetsAnErrorAtOnceAndAtTheEnd) {
   Command ticker(folder_, kTicking, with({"run.start_timeout=30s", "--role", "ticker"}));
   Command echoes(folder_, kTicking, with({"run.start_timeout=30s", "--role", "echo"}));
   ASSERT_TRUE(ticker.wait_for_line("tick 20")) << ticker.err() << echoes.err();
-  Command twin(folder_, kTicking, with({"run.start_timeout=1s", "--role", "echo", "--replica", "0"}));
+  Command twin(folder_, kTicking, with({"run.start_timeout=5s", "--role", "echo", "--replica", "0"}));
   EXPECT_EQ(twin.wait(), 1) << twin.err();
   const std::string refusal = "ticker: refused by the server: another worker \"echo-0\" is connected \\(127.0.0.1:";
   EXPECT_THAT(twin.err(), ContainsRegex("warning: echo-0 was refused: duplicate_worker: " + refusal));
-  EXPECT_THAT(twin.err(), ContainsRegex("error: echo-0: duplicate_worker: still refused after 1s: " + refusal));
+  EXPECT_THAT(twin.err(), ContainsRegex("error: echo-0: duplicate_worker: still refused after 5s: " + refusal));
   ticker.signal(SIGINT);
   EXPECT_EQ(ticker.wait(), 130) << ticker.err();
 }

@@ -113,9 +113,9 @@ TEST(Vtrace, LimitsTheWeightsOfActionsThatHaveBecomeMoreProbable) {
                   .next_values = {0, 0},
                   .ends = {0, 0}};
   EXPECT_EQ(vtrace(made.view(), {.discount = 1}).value().values, (std::vector<float>{2, 1}));
-  const auto wide = vtrace(made.view(), {.discount = 1, .ratio_limit = 2, .trace_limit = 1});
+  auto wide = vtrace(made.view(), {.discount = 1, .ratio_limit = 2, .trace_limit = 1});
   EXPECT_FLOAT_EQ(wide.value().values[0], 4);
-  const auto narrow = vtrace(made.view(), {.discount = 1, .ratio_limit = 1, .trace_limit = 0.5});
+  auto narrow = vtrace(made.view(), {.discount = 1, .ratio_limit = 1, .trace_limit = 0.5});
   EXPECT_FLOAT_EQ(narrow.value().values[0], 1.5F);
 }
 
