@@ -164,7 +164,7 @@ def self_test():
     unit = {"libs/a/CMakeFiles/a.dir/Unity/unity_0_cxx.cxx.o": 40.0}
     one = {"libs/a/CMakeFiles/a.dir/src/a.cpp.o": 25.0}
     base = {"libs/base/CMakeFiles/a.dir/src/a.cpp.o": 25.0}
-    many = {f"tests/unit/CMakeFiles/t.dir/t{i}.cpp.o": 19.0 for i in range(160)}
+    many = {f"tests/unit/CMakeFiles/t.dir/t{i}.cpp.o": 19.0 for i in range(200)}
     bench = {"tests/bench/CMakeFiles/r.dir/reference_agent.cpp.o": 50.0}
     return [*expect("slow file", one, costing(24.0), "libs/a/src/a.cpp: 24.0 CPU s"),
             *expect("slow file that does not see libtorch", {**base, "actors/CMakeFiles/a.dir/a.cpp.o": 1.0}, torch_is_found,
@@ -175,7 +175,7 @@ def self_test():
             *expect("busy machine", one, costing(5.0), None),
             *expect("unknown command", one, lambda *_: None, "25.0 CPU s"),
             *expect("listed", bench, costing(50.0), None),
-            *expect("sum", many, costing(18.0), "everything: 2880 CPU s"),
+            *expect("sum", many, costing(18.0), "everything: 3600 CPU s"),
             *expect("sum on a slow machine", many, costing(18.0, torch=25.0), None),
             *expect("sum on a busy machine", many, costing(3.0), None)]
 
