@@ -49,6 +49,7 @@ deterministic = false
 start_timeout = "30s"
 stop_timeout = "2s"
 wall = "1h"
+# fingerprint: none
 
 [roles.trainer]
 type = "parameter_server.trainer"
