@@ -144,10 +144,11 @@ int play(const rl::Environments& known, const agents::AgentFile& file, const Opt
 
 }  // namespace
 
-int run_play_command(const rl::Environments& known, int argc, char** argv) {
+int run_play_command(const std::string& program, const rl::Environments& known, int argc, char** argv) {
+  const std::string usage = "usage: " + program + " " + kPlayUsage;
   const std::vector<std::string> words(argv + std::min(argc, 2), argv + argc);
   if (std::ranges::find(words, "--help") != words.end() || std::ranges::find(words, "-h") != words.end()) {
-    print("usage: caftan " + std::string(kPlayUsage));
+    print(usage);
     print("Shows an episode of the agent of a run, or of a checkpoint, with the most probable actions.");
     print("  --episodes N  whose returns are printed; default 10");
     print("  --seed N      of the first episode; the next ones have N + 1 and so on; default 0");
@@ -159,7 +160,7 @@ int run_play_command(const rl::Environments& known, int argc, char** argv) {
   }
   const auto options = read_options(words);
   if (!options) {
-    std::fputs(("usage: caftan " + std::string(kPlayUsage) + "\n").c_str(), stderr);
+    std::fputs((usage + "\n").c_str(), stderr);
     return refuse(options.error().text(), kBadCommandLine);
   }
   const auto file = agents::read_agent(options->run, options->newest ? agents::Wanted::newest : agents::Wanted::best);
