@@ -8,7 +8,7 @@
 namespace caftan::play {
 
 inline constexpr const char* kPlayUsage =
-    "play RUN [--episodes N] [--seed N] [--newest] [--svg FILE] [--speed N] [--quiet]";
+    "play RUN [--episodes N] [--seed N] [--newest] [--svg FILE] [--gif FILE] [--speed N] [--quiet]";
 
 /// @param program  the name of the program, for the usage
 /// @param known    its environments

@@ -89,13 +89,14 @@ TEST_F(ActorCritic, EndsWhenTheTargetIsReached) {
 
 TEST_F(ActorCritic, PlayShowsWhatWasLearned) {
   ASSERT_EQ(run({}).code, 0);
-  const Finished shown = play({"runs/latest", "--episodes", "3", "--svg", "film.svg"});
+  const Finished shown = play({"runs/latest", "--episodes", "3", "--svg", "film.svg", "--gif", "film.gif"});
   EXPECT_EQ(shown.code, 0) << shown.err;
   EXPECT_THAT(shown.out,
               AllOf(HasSubstr("step 0, return 0.0"), HasSubstr("checkpoints/best: GridWorld, frames "),
                     ContainsRegex("\nreturns: -[0-9.]+ -[0-9.]+ -[0-9.]+\nmean -[0-9.]+ of 3 episodes, min -"),
-                    HasSubstr("\nfilm.svg\n")));
+                    HasSubstr("\nfilm.svg\nfilm.gif\n")));
   EXPECT_THAT(folder_.read("film.svg"), AllOf(StartsWith("<svg "), HasSubstr("GridWorld, frames ")));
+  EXPECT_THAT(folder_.read("film.gif"), AllOf(StartsWith("GIF89a"), HasSubstr("NETSCAPE2.0")));
   const Finished newest = play({"runs/latest", "--newest", "--quiet"});
   EXPECT_THAT(newest.out,
               AllOf(HasSubstr("checkpoints/step-020480: GridWorld, frames 20480"), HasSubstr(" of 10 episodes")));
@@ -104,6 +105,12 @@ TEST_F(ActorCritic, PlayShowsWhatWasLearned) {
   EXPECT_THAT(nothing.err, HasSubstr("there is no runs/nothing"));
   EXPECT_EQ(play({}).code, 2);
   EXPECT_EQ(play({"runs/latest", "--episodes", "many"}).code, 2);
+  const Finished unnamed = play({"runs/latest", "--gif", "--quiet"});
+  EXPECT_EQ(unnamed.code, 2);
+  EXPECT_THAT(unnamed.err, HasSubstr("--gif needs the name of a file"));
+  const Finished unwritten = play({"runs/latest", "--quiet", "--gif", "nowhere/film.gif"});
+  EXPECT_EQ(unwritten.code, 1);
+  EXPECT_THAT(unwritten.err, HasSubstr("nowhere/film.gif cannot be written: "));
   EXPECT_EQ(play({"--help"}).code, 0);
 }
 
