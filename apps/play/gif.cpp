@@ -1,5 +1,6 @@
 #include "play/gif.hpp"
 
+#include <fcntl.h>
 #include <gif_lib.h>
 
 #include <algorithm>
@@ -79,8 +80,10 @@ class Picture {
 class GifFile {
  public:
   explicit GifFile(const std::filesystem::path& path) : path_(path) {
-    int failure = 0;
-    gif_ = EGifOpenFileName(path.c_str(), false, &failure);
+    // giflib would let only the owner read it.
+    const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    int failure = E_GIF_ERR_OPEN_FAILED;
+    if (descriptor >= 0) gif_ = EGifOpenFileHandle(descriptor, &failure);
     if (!gif_) fail(failure);
   }
   GifFile(const GifFile&) = delete;
