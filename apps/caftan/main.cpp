@@ -1,6 +1,7 @@
-// The caftan command: the built-in applications behind the command line that every Program has, and `new` and `play`.
-#include "actor_critic/register.hpp"
+// The caftan command: the built-in applications behind the command line that every Program has, and `new`, `play`,
+// `sim`.
 #include "batch_parameter_server/register.hpp"
+#include "caftan/agents/actor_critic.hpp"
 #include "caftan/caftan.hpp"
 #include "cartpole/register.hpp"
 #include "cartpole_batch/register.hpp"
@@ -10,7 +11,6 @@
 #include "parameter_server/register.hpp"
 #include "phold/register.hpp"
 #include "pipeline/register.hpp"
-#include "play/play_command.hpp"
 #include "ps_bench/register.hpp"
 #include "quarter_car/register.hpp"
 #include "rl_bench/register.hpp"
@@ -19,7 +19,7 @@
 
 int main(int argc, char** argv) {
   caftan::Program program("caftan");
-  caftan::actor_critic::register_actor_critic(program);
+  caftan::agents::add_actor_critic(program);  // play, too
   caftan::batch_parameter_server::register_batch_parameter_server(program);
   caftan::cartpole::register_cartpole(program);
   caftan::cartpole_batch::register_cartpole_batch(program);
@@ -34,8 +34,5 @@ int main(int argc, char** argv) {
   caftan::quarter_car::register_quarter_car(program);
   program.command(caftan::sim_commands::kUsage, caftan::sim_commands::run_command);
   program.command(caftan::new_project::kUsage, caftan::new_project::run_command);
-  program.command(caftan::play::kPlayUsage, [](int count, char** words) {
-    return caftan::play::run_play_command(caftan::rl::Environments(), count, words);
-  });
   return program.main(argc, argv);
 }

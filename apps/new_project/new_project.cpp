@@ -16,7 +16,7 @@ namespace caftan::new_project {
 namespace {
 
 constexpr std::size_t kLongestName = 64;
-constexpr std::array<const char*, 5> kPrograms{"counting", "calls", "training", "agent", "reinforce"};
+constexpr std::array<const char*, 6> kPrograms{"counting", "calls", "training", "agent", "reinforce", "beam"};
 /// Targets that CMake keeps for itself.
 constexpr std::array<const char*, 9> kReserved{"all",     "clean",          "edit_cache",    "help", "install",
                                                "package", "package_source", "rebuild_cache", "test"};

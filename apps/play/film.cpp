@@ -1,56 +1,38 @@
 #include "play/film.hpp"
 
-#include <algorithm>
-#include <cmath>
+#include <cstdint>
 
 #include "caftan/base/settings_io.hpp"
 #include "caftan/svg/internal/text.hpp"
+#include "play/look.hpp"
 
 namespace caftan::play {
 namespace {
 
-const char* colour_of(Part part) noexcept {
-  switch (part) {
-    case Part::ground:
-      return "#888";
-    case Part::body:
-      return "#1f4e8c";
-    case Part::limb:
-      return "#c46a1b";
-    case Part::goal:
-      return "#2e8b57";
+constexpr double kTop = 28;  // of the title, pixels
+
+std::string colour_of(Part part) {
+  const Look look = look_of(part);
+  std::string text = "#";
+  for (const std::uint8_t shade : {look.red, look.green, look.blue}) {
+    text += "0123456789abcdef"[shade / 16];
+    text += "0123456789abcdef"[shade % 16];
   }
-  return "#000";
+  return text;
 }
-
-/// Places of a scene as pixels.
-struct Screen {
-  static constexpr double kWidth = 480;
-  static constexpr double kTop = 28;  // of the title
-
-  explicit Screen(const Scene& scene)
-      : low(scene.low),
-        scale(kWidth / (scene.high.x - scene.low.x)),
-        height(std::clamp(scale * (scene.high.y - scene.low.y), 40.0, 2 * kWidth)) {}
-  std::string x(double value) const { return svg::px((value - low.x) * scale); }
-  std::string y(double value) const { return svg::px(kTop + height - (value - low.y) * scale); }
-
-  Place low;
-  double scale;
-  double height;
-};
 
 std::string shapes_of(const Scene& scene) {
   const Screen screen(scene);
   std::string text;
+  const auto x = [&](double value) { return svg::px(screen.x(value)); };
+  const auto y = [&](double value) { return svg::px(kTop + screen.y(value)); };
   for (const Stroke& stroke : scene.strokes) {
-    const char* const width = stroke.part == Part::body ? "8" : stroke.part == Part::limb ? "5" : "2";
-    text += "<line x1=\"" + screen.x(stroke.from.x) + "\" y1=\"" + screen.y(stroke.from.y) + "\" x2=\"" +
-            screen.x(stroke.to.x) + "\" y2=\"" + screen.y(stroke.to.y) + "\" stroke=\"" + colour_of(stroke.part) +
-            "\" stroke-width=\"" + width + "\" stroke-linecap=\"round\"/>";
+    text += "<line x1=\"" + x(stroke.from.x) + "\" y1=\"" + y(stroke.from.y) + "\" x2=\"" + x(stroke.to.x) +
+            "\" y2=\"" + y(stroke.to.y) + "\" stroke=\"" + colour_of(stroke.part) + "\" stroke-width=\"" +
+            svg::px(look_of(stroke.part).width) + "\" stroke-linecap=\"round\"/>";
   }
   for (const Disc& disc : scene.discs) {
-    text += "<circle cx=\"" + screen.x(disc.middle.x) + "\" cy=\"" + screen.y(disc.middle.y) + "\" r=\"" +
+    text += "<circle cx=\"" + x(disc.middle.x) + "\" cy=\"" + y(disc.middle.y) + "\" r=\"" +
             svg::px(disc.radius * screen.scale) + "\" fill=\"" + colour_of(disc.part) + "\"/>";
   }
   return text;
@@ -62,8 +44,8 @@ Result<std::string> render_film(const std::vector<Scene>& scenes, double per_s, 
   if (scenes.empty()) return Error(Errc::bad_arguments, "no scene to show");
   if (!(per_s > 0)) return Error(Errc::bad_arguments, "scenes per second: " + format_digits(per_s) + " is not above 0");
   const Screen screen(scenes.front());
-  const std::string width = svg::px(Screen::kWidth);
-  const std::string height = svg::px(screen.height + Screen::kTop + 8);
+  const std::string width = svg::px(kPictureWidth);
+  const std::string height = svg::px(screen.height + kTop + 8);
   const auto count = static_cast<double>(scenes.size());
   const std::string duration = format_fixed(count / per_s, 3);
   std::string text = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + width + " " + height +

@@ -19,6 +19,7 @@
 #include "caftan/base/settings_io.hpp"
 #include "play/episode.hpp"
 #include "play/film.hpp"
+#include "play/gif.hpp"
 #include "play/terminal.hpp"
 
 namespace caftan::play {
@@ -38,6 +39,7 @@ struct Options {
   bool newest = false;
   bool quiet = false;
   std::optional<std::filesystem::path> svg{};
+  std::optional<std::filesystem::path> gif{};
 };
 
 void print(const std::string& line) { std::fputs((line + "\n").c_str(), stdout); }
@@ -74,8 +76,10 @@ Result<Options> read_options(const std::vector<std::string>& words) {
       options.newest = true;
     } else if (word == "--quiet") {
       options.quiet = true;
-    } else if (word == "--svg" && at + 1 < words.size()) {
-      options.svg = words[++at];
+    } else if (word == "--svg" || word == "--gif") {
+      const bool has_file = at + 1 < words.size() && !words[at + 1].empty() && !words[at + 1].starts_with("-");
+      if (!has_file) return Error(Errc::bad_arguments, word + " needs the name of a file");
+      (word == "--svg" ? options.svg : options.gif) = words[++at];
     } else if (word.starts_with("-") || !options.run.empty()) {
       taken = Error(Errc::bad_arguments, "'" + printable(word) + "' is no option of play");
     } else {
@@ -136,30 +140,38 @@ int play(const rl::Environments& known, const agents::AgentFile& file, const Opt
   print("mean " + format_fixed(agents::mean_of(*returns), 1) + " of " + std::to_string(returns->size()) +
         " episodes, min " + format_fixed(*std::ranges::min_element(*returns), 1) + ", max " +
         format_fixed(*std::ranges::max_element(*returns), 1));
-  if (!options.svg) return 0;
-  if (auto written = write_film(*episode, agent, options); !written) return refuse(written.error().text(), 1);
-  print(printable(options.svg->string()));
+  if (options.svg) {
+    if (auto written = write_film(*episode, agent, options); !written) return refuse(written.error().text(), 1);
+    print(printable(options.svg->string()));
+  }
+  if (options.gif) {
+    const auto written = write_gif(*options.gif, episode->scenes, static_cast<double>(options.speed));
+    if (!written) return refuse(written.error().text(), 1);
+    print(printable(options.gif->string()));
+  }
   return 0;
 }
 
 }  // namespace
 
-int run_play_command(const rl::Environments& known, int argc, char** argv) {
+int run_play_command(const std::string& program, const rl::Environments& known, int argc, char** argv) {
+  const std::string usage = "usage: " + program + " " + kPlayUsage;
   const std::vector<std::string> words(argv + std::min(argc, 2), argv + argc);
   if (std::ranges::find(words, "--help") != words.end() || std::ranges::find(words, "-h") != words.end()) {
-    print("usage: caftan " + std::string(kPlayUsage));
+    print(usage);
     print("Shows an episode of the agent of a run, or of a checkpoint, with the most probable actions.");
     print("  --episodes N  whose returns are printed; default 10");
     print("  --seed N      of the first episode; the next ones have N + 1 and so on; default 0");
     print("  --newest      the newest checkpoint of the run, not the one with the best evaluation");
     print("  --svg FILE    writes the first episode as a picture that moves in a browser");
+    print("  --gif FILE    writes it as an animated GIF, without the title");
     print("  --speed N     decisions a second; default 30");
     print("  --quiet       only returns");
     return 0;
   }
   const auto options = read_options(words);
   if (!options) {
-    std::fputs(("usage: caftan " + std::string(kPlayUsage) + "\n").c_str(), stderr);
+    std::fputs((usage + "\n").c_str(), stderr);
     return refuse(options.error().text(), kBadCommandLine);
   }
   const auto file = agents::read_agent(options->run, options->newest ? agents::Wanted::newest : agents::Wanted::best);

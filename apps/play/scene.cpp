@@ -6,9 +6,7 @@
 namespace caftan::play {
 namespace {
 
-Scene cart_pole(std::span<const float> seen) {
-  const double x = static_cast<double>(seen[0]);
-  const double angle = static_cast<double>(seen[2]);
+Scene cart_pole(double x, double angle) {
   constexpr double kPole = 1.0;
   Scene scene{.low = {-2.6, -0.3}, .high = {2.6, 1.3}};
   scene.strokes = {{{-2.4, 0}, {2.4, 0}, Part::ground},
@@ -50,6 +48,20 @@ Scene acrobot(std::span<const float> seen) {
   const Place hand{elbow.x + std::sin(both), elbow.y - std::cos(both)};
   scene.strokes = {{{-2.2, 1}, {2.2, 1}, Part::goal}, {{0, 0}, elbow, Part::limb}, {elbow, hand, Part::limb}};
   scene.discs = {{{0, 0}, 0.07, Part::ground}, {elbow, 0.1, Part::body}, {hand, 0.1, Part::body}};
+  return scene;
+}
+
+Scene reacher(std::span<const float> seen) {
+  Scene scene{.low = {-0.24, -0.22}, .high = {0.24, 0.22}};
+  const double first = std::atan2(static_cast<double>(seen[2]), static_cast<double>(seen[0]));
+  const double both = first + std::atan2(static_cast<double>(seen[3]), static_cast<double>(seen[1]));
+  const Place elbow{0.1 * std::cos(first), 0.1 * std::sin(first)};
+  const Place hand{elbow.x + 0.1 * std::cos(both), elbow.y + 0.1 * std::sin(both)};
+  scene.strokes = {{{0, 0}, elbow, Part::limb}, {elbow, hand, Part::limb}};
+  scene.discs = {{{static_cast<double>(seen[4]), static_cast<double>(seen[5])}, 0.012, Part::goal},
+                 {{0, 0}, 0.008, Part::ground},
+                 {elbow, 0.008, Part::body},
+                 {hand, 0.008, Part::body}};
   return scene;
 }
 
@@ -105,7 +117,10 @@ Scene scene_of(const std::string& name, std::span<const float> observation, std:
     return name.compare(colon == std::string::npos ? 0 : colon + 1, std::string(start).size(), start) == 0 &&
            observation.size() == size;
   };
-  if (is("CartPole", 4)) return cart_pole(observation);
+  const auto part = [&](std::size_t at) { return static_cast<double>(observation[at]); };
+  if (is("CartPole", 4)) return cart_pole(part(0), part(2));
+  if (is("MujocoCartPole", 4)) return cart_pole(part(0), part(1));
+  if (is("MujocoReacher", 10)) return reacher(observation);
   if (is("MountainCarContinuous", 2)) return mountain_car(observation, 0.45);
   if (is("MountainCar", 2)) return mountain_car(observation, 0.5);
   if (is("Pendulum", 3)) return pendulum(observation);

@@ -37,8 +37,8 @@ struct Scene {
   std::vector<Disc> discs{};
 };
 
-/// Returns the picture of an observation: that of CartPole, MountainCar, Pendulum, Acrobot, GridWorld and Catch; of
-/// others a bar for each part, where the longest one of `largest` is 1.
+/// Returns the picture of an observation: that of CartPole, MountainCar, Pendulum, Acrobot, GridWorld, Catch and
+/// those of MuJoCo; of others a bar for each part, where the longest one of `largest` is 1.
 /// @param name     of the environment, as files have it
 /// @param largest  the largest absolute value of each part of an observation so far, [observation_size]
 Scene scene_of(const std::string& name, std::span<const float> observation, std::span<const float> largest);

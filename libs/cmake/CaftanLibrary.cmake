@@ -60,6 +60,17 @@ function(caftan_add_library name)
   endif()
 endfunction()
 
+# caftan_install_parts(targets...)
+# Installs static libraries that a library of caftan_add_library is made of. Programs name only that one.
+function(caftan_install_parts)
+  foreach(target IN LISTS ARGV)
+    set_target_properties(${target} PROPERTIES EXPORT_NAME part_${target} OUTPUT_NAME caftan_part_${target})
+    if(CAFTAN_INSTALL)
+      install(TARGETS ${target} EXPORT caftanTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+    endif()
+  endforeach()
+endfunction()
+
 # caftan_links_torch(<variable> targets ...)
 # Whether libtorch comes in through any of these targets. Those tests that do without run under sanitizers in each CI
 # run: their binaries start in milliseconds and build in minutes.

@@ -47,7 +47,7 @@ RUN = {
     "./caftan rl_report worlds": ("tests/process/rl_bench_test.cpp", {"rl_report": '"rl_report"', "worlds": '"worlds"'}),
     "caftan sweep FILE KEY=VALUES ... [--jobs N] [--out DIR] [--metric NAME]":
         ("tests/process/sweep_test.cpp", {"sweep": '"sweep"', "--jobs": "--jobs", "--out": "--out"}),
-    "caftan new NAME [--from counting|calls|training|agent|reinforce] [--into DIR]":
+    "caftan new NAME [--from counting|calls|training|agent|reinforce|beam] [--into DIR]":
         ("tests/install/consumer.cmake", {"caftan new": "caftan new", "--into": "--into"}),
     "caftan plot runs/latest": ("tests/process/rnn_lm_test.cpp", {"plot": '"plot"', "runs/latest": '"runs/latest"'}),
     "caftan plot runs/cartpole-20261121-* --metric running_reward --smooth 0.9 --out reward.svg":
@@ -58,6 +58,8 @@ RUN = {
     "./reinforce run reinforce.toml": (GUIDE, {"run": "run ${file}"}),
     "./reinforce run reinforce.toml run.placement=one_process":
         ("tests/guide/same_curve.cmake", {"run": "run ${FILE}", "one_process": "one_process"}),
+    "./beam run beam.toml": ("tests/install/agents.cmake", {"run": "run beam.toml"}),
+    "./beam play runs/latest": ("tests/install/agents.cmake", {"play runs/latest": "play runs/latest"}),
     "./trainers run trainers.toml": (GUIDE, {"run": "run ${file}"}),
     "./trainers run trainers.toml roles.server.config.consistency.mode=sync":
         (GUIDE, {"run": "guide_trainers run", "mode=sync": "consistency.mode=sync"}),

@@ -5,8 +5,12 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <random>
+#include <sstream>
+#include <utility>
 
 #include "command.hpp"
 #include "lines.hpp"
@@ -89,13 +93,14 @@ TEST_F(ActorCritic, EndsWhenTheTargetIsReached) {
 
 TEST_F(ActorCritic, PlayShowsWhatWasLearned) {
   ASSERT_EQ(run({}).code, 0);
-  const Finished shown = play({"runs/latest", "--episodes", "3", "--svg", "film.svg"});
+  const Finished shown = play({"runs/latest", "--episodes", "3", "--svg", "film.svg", "--gif", "film.gif"});
   EXPECT_EQ(shown.code, 0) << shown.err;
   EXPECT_THAT(shown.out,
               AllOf(HasSubstr("step 0, return 0.0"), HasSubstr("checkpoints/best: GridWorld, frames "),
                     ContainsRegex("\nreturns: -[0-9.]+ -[0-9.]+ -[0-9.]+\nmean -[0-9.]+ of 3 episodes, min -"),
-                    HasSubstr("\nfilm.svg\n")));
+                    HasSubstr("\nfilm.svg\nfilm.gif\n")));
   EXPECT_THAT(folder_.read("film.svg"), AllOf(StartsWith("<svg "), HasSubstr("GridWorld, frames ")));
+  EXPECT_THAT(folder_.read("film.gif"), AllOf(StartsWith("GIF89a"), HasSubstr("NETSCAPE2.0")));
   const Finished newest = play({"runs/latest", "--newest", "--quiet"});
   EXPECT_THAT(newest.out,
               AllOf(HasSubstr("checkpoints/step-020480: GridWorld, frames 20480"), HasSubstr(" of 10 episodes")));
@@ -104,6 +109,12 @@ TEST_F(ActorCritic, PlayShowsWhatWasLearned) {
   EXPECT_THAT(nothing.err, HasSubstr("there is no runs/nothing"));
   EXPECT_EQ(play({}).code, 2);
   EXPECT_EQ(play({"runs/latest", "--episodes", "many"}).code, 2);
+  const Finished unnamed = play({"runs/latest", "--gif", "--quiet"});
+  EXPECT_EQ(unnamed.code, 2);
+  EXPECT_THAT(unnamed.err, HasSubstr("--gif needs the name of a file"));
+  const Finished unwritten = play({"runs/latest", "--quiet", "--gif", "nowhere/film.gif"});
+  EXPECT_EQ(unwritten.code, 1);
+  EXPECT_THAT(unwritten.err, HasSubstr("nowhere/film.gif cannot be written: "));
   EXPECT_EQ(play({"--help"}).code, 0);
 }
 
@@ -146,6 +157,42 @@ TEST_F(ActorCritic, ALearnerThatDivergesIsNamed) {
   EXPECT_THAT(diverged.err, AllOf(HasSubstr("the training has diverged"), HasSubstr("loss.reward_scale")));
 }
 
+TEST_F(ActorCritic, AnEnvironmentThatBreaksItsSpecIsNamedAndNothingIsLost) {
+  const std::vector<std::pair<std::string, std::string>> faults{
+      {"Throws", "threw: no more fuel"},
+      {"Nan", "the reward is -?nan"},
+      {"Shape", "the observation has 3 values, its spec says 2"},
+      {"Spec", "its spec has changed: actions was 2 and is 3"}};
+  for (const auto& [name, what] : faults) {
+    const Finished failed = run_to_end(
+        folder_, CAFTAN_FAULTY, run_file({kLearning + "environment=" + name, kLearning + "max_frames=1000000000"}));
+    EXPECT_EQ(failed.code, 1) << name;
+    EXPECT_THAT(failed.err, ContainsRegex("environment '" + name + "', step [0-9]+: " + what)) << failed.err;
+    const Finished shown = run_to_end(folder_, CAFTAN_FAULTY, {"play", "runs/latest", "--newest", "--quiet"});
+    EXPECT_EQ(shown.code, 0) << shown.err;
+    EXPECT_THAT(shown.out, HasSubstr("checkpoints/step-005120: " + name + ", frames 5120"));
+  }
+  const Finished unknown = play({"runs/latest"});
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("no environment 'Spec'"));
+}
+
+TEST_F(ActorCritic, AnEnvironmentThatHangsEndsWithTheTimeOfTheRun) {
+  Command command(folder_, CAFTAN_FAULTY,
+                  run_file({kLearning + "environment=Hangs", kLearning + "max_frames=1000000000", "run.wall=3s"}));
+  EXPECT_EQ(command.wait(), 1);
+  EXPECT_THAT(command.err(), HasSubstr("error: the run took longer than 3s (run.wall)\n"));
+  EXPECT_TRUE(command.nothing_is_left(5s));
+}
+
+TEST_F(ActorCritic, AMissingGymnasiumIsSaidWithWhatToInstall) {
+  const Finished missing =
+      run({kLearning + "environment=gymnasium:CartPole-v1", "roles.actor.config.gymnasium.python=/nowhere/python3"});
+  EXPECT_EQ(missing.code, 1);
+  EXPECT_THAT(missing.err,
+              AllOf(HasSubstr("there is no interpreter '/nowhere/python3'"), HasSubstr("pip install gymnasium")));
+}
+
 TEST_F(ActorCritic, EndsOnCtrlC) {
   Command command(folder_, kCaftan, run_file({kLearning + "max_frames=1000000000"}));
   ASSERT_TRUE(command.wait_for_line("checkpoint: frame "));
@@ -159,19 +206,21 @@ struct Moment {
   std::string victim;
   std::uint64_t seed = 0;
 };
-std::vector<Moment> moments() {
+std::vector<Moment> moments(const std::vector<std::string>& victims) {
   std::vector<Moment> all;
-  for (const char* const victim : {"actor-1", "learner", "evaluator"}) {
+  for (const std::string& victim : victims) {
     for (std::uint64_t seed = 0; seed < soak_size("CAFTAN_ACTOR_CRITIC_MOMENTS", 2); ++seed)
       all.push_back({victim, seed});
   }
   return all;
 }
+std::string name_of(const ::testing::TestParamInfo<Moment>& info) {
+  return (info.param.victim == "actor-1" ? "actor" : info.param.victim) + std::to_string(info.param.seed);
+}
 
 class KilledActorCritic : public ActorCritic, public ::testing::WithParamInterface<Moment> {};
-INSTANTIATE_TEST_SUITE_P(Moments, KilledActorCritic, ::testing::ValuesIn(moments()), [](const auto& info) {
-  return (info.param.victim == "actor-1" ? "actor" : info.param.victim) + std::to_string(info.param.seed);
-});
+INSTANTIATE_TEST_SUITE_P(Moments, KilledActorCritic, ::testing::ValuesIn(moments({"actor-1", "learner", "evaluator"})),
+                         name_of);
 
 TEST_P(KilledActorCritic, EndsOrGoesOnAsTheFileSays) {
   const auto& [victim, seed] = GetParam();
@@ -209,17 +258,91 @@ TEST_P(KilledActorCritic, EndsOrGoesOnAsTheFileSays) {
   EXPECT_THAT(resumed.out, HasSubstr("resumed: frame "));
 }
 
-TEST_F(ActorCritic, AKilledLearnerGoesOnWithTheSameBits) {
+TEST_F(ActorCritic, AfterAKillOneActorGoesOnWithTheSameBits) {
   const std::string print = line_with(run({}).out, "fingerprint sha256:");
-  Command command(folder_, kCaftan,
-                  run_file({kLearning + "max_frames=1000000000", kLearning + "checkpoint.keep=1000000"}));
-  ASSERT_TRUE(command.wait_for_line("checkpoint: frame 10240 in ")) << command.err();
-  ASSERT_EQ(::kill(command.worker("learner"), SIGKILL), 0);
-  EXPECT_EQ(command.wait(), 1);
-  const std::string from = (latest() / "checkpoints/step-010240").string();
-  const Finished resumed = run({kLearning + "resume=" + from});
-  ASSERT_EQ(resumed.code, 0) << resumed.err;
-  EXPECT_EQ(line_with(resumed.out, "fingerprint sha256:"), print);
+  ASSERT_THAT(print, StartsWith("fingerprint sha256:"));
+  for (const Moment& moment : moments({"actor", "learner", "evaluator"})) {
+    std::mt19937_64 random(moment.seed + 1000 * moment.victim.size());
+    const std::string after = std::to_string(5120 * (1 + random() % 3));  // frames, of 20,480
+    Command command(folder_, kCaftan,
+                    run_file({kLearning + "max_frames=1000000000", kLearning + "checkpoint.keep=1000000"}));
+    ASSERT_TRUE(command.wait_for_line("checkpoint: frame " + after + " in ")) << command.err();
+    ASSERT_EQ(::kill(command.worker(moment.victim), SIGKILL), 0) << moment.victim;
+    EXPECT_EQ(command.wait(), 1) << moment.victim;
+    const std::string name = "checkpoints/step-" + std::string(6 - after.size(), '0') + after;
+    const Finished resumed =
+        run_to_end(folder_, kCaftan, run_file({kLearning + "resume=" + (latest() / name).string()}));
+    ASSERT_EQ(resumed.code, 0) << resumed.err;
+    EXPECT_EQ(line_with(resumed.out, "fingerprint sha256:"), print) << moment.victim << " after " << after;
+  }
+}
+
+/// Returns the process that a worker has started, and that runs Gymnasium; 0 where there is none.
+pid_t child_of(pid_t worker) {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename().string();
+    if (!std::ranges::all_of(name, [](char c) { return c >= '0' && c <= '9'; })) continue;
+    std::ifstream stream(entry.path() / "stat");  // pid (name) state parent ...
+    std::string text;
+    std::getline(stream, text);
+    const std::size_t name_end = text.rfind(')');
+    if (name_end == std::string::npos) continue;  // it has ended
+    std::istringstream rest(text.substr(name_end + 1));
+    char state = 0;
+    pid_t parent = 0;
+    if (rest >> state >> parent && parent == worker) return std::stoi(name);
+  }
+  return 0;
+}
+
+class KilledGymnasium : public KilledActorCritic {
+ protected:
+  /// The overrides for an environment of Gymnasium, with the module that tests have in its place.
+  std::vector<std::string> overrides() const {
+    const std::string python = folder_ / "python_with_stub";
+    std::ofstream(python) << "#!/bin/sh\nPYTHONPATH='" << CAFTAN_GYMNASIUM_STUB << "' exec python3 -S \"$@\"\n";
+    std::filesystem::permissions(python, std::filesystem::perms::owner_all);
+    return {kLearning + "environment=gymnasium:Count-v0",
+            kLearning + "ahead=1",
+            kLearning + "evaluate_every=2560",
+            "run.deterministic=false",
+            "roles.actor.replicas=2",
+            "roles.actor.config.environments=8",
+            "roles.actor.config.gymnasium.python=" + python,
+            "roles.evaluator.config.episodes=8",
+            "roles.evaluator.config.gymnasium.python=" + python};
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Moments, KilledGymnasium, ::testing::ValuesIn(moments({"actor-1", "evaluator"})), name_of);
+
+TEST_P(KilledGymnasium, ItsWorkerEndsOrIsDoneWithoutAsTheFileSays) {
+  const auto& [victim, seed] = GetParam();
+  std::mt19937_64 random(seed + 2000 * victim.size());
+  const bool goes_on = seed % 2 == 0;
+  const std::string after = std::to_string(5120 * (1 + random() % 2));  // frames
+  std::vector<std::string> settings = overrides();
+  settings.push_back(kLearning + "max_frames=" + (goes_on ? "40960" : "1000000000"));
+  if (goes_on) settings.push_back("roles." + (victim == "actor-1" ? std::string("actor") : victim) + ".on_loss=go_on");
+  Command command(folder_, kCaftan, run_file(settings));
+  ASSERT_TRUE(command.wait_for_line("checkpoint: frame " + after + " in ")) << command.err();
+  const pid_t process = child_of(command.worker(victim));
+  ASSERT_GT(process, 0);
+  ASSERT_EQ(::kill(process, SIGKILL), 0);
+  EXPECT_EQ(command.wait(), goes_on ? 0 : 1) << command.err();
+  EXPECT_TRUE(command.nothing_is_left(5s));
+  if (goes_on) {
+    EXPECT_THAT(command.out(), HasSubstr("\ntrained: 4"));
+    EXPECT_THAT(folder_.read("runs/latest/log/learner.log") + command.out(), HasSubstr(" is lost: "));
+  } else {
+    EXPECT_THAT(command.err(), AllOf(HasSubstr("environment 'gymnasium:Count-v0'"),
+                                     HasSubstr("the process of Gymnasium was ended by signal 9")));
+  }
+  std::vector<std::string> again = overrides();
+  again.insert(again.end(), {kLearning + "max_frames=1000000000", kLearning + "target=20.0",
+                             kLearning + "resume=" + latest().string()});
+  const Finished resumed = run(again);
+  EXPECT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_THAT(resumed.out, HasSubstr("resumed: frame "));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "caftan/rl/acrobot.hpp"
 #include "caftan/rl/cartpole.hpp"
 #include "caftan/rl/mountain_car.hpp"
+#include "caftan/rl/mujoco.hpp"
 #include "caftan/rl/pendulum.hpp"
 #include "caftan/rl/small_worlds.hpp"
 
@@ -69,6 +70,8 @@ Environments::Environments() {
   add_shipped.operator()<MountainCar>("MountainCar-v0", 200);
   add_shipped.operator()<MountainCarContinuous>("MountainCarContinuous-v0", 999);
   add_shipped.operator()<Pendulum>("Pendulum-v1", 200);
+  entries_["MujocoCartPole"] = {[] { return limited(make_mujoco_cart_pole, 500); }, nullptr};
+  entries_["MujocoReacher"] = {[] { return limited(make_mujoco_reacher, 50); }, nullptr};
 }
 
 Result<void> Environments::add(std::string id, MakeEnvironment make, EnvironmentOptions options) {

@@ -29,6 +29,11 @@ TEST(SceneOf, ShowsWhereThingsAre) {
   expect_near(raised.discs.back().middle, 0, 0);
   const Scene valley = scene_of("gymnasium:MountainCar-v0", std::vector<float>{-0.5F, 0}, {});
   EXPECT_NEAR(valley.discs.front().middle.x, -0.5, 1e-6);
+  const Scene leaning = scene_of("MujocoCartPole", std::vector<float>{1, quarter, 0, 0}, {});
+  expect_near(limb_of(leaning).to, 2, 0.15);
+  const Scene bent = scene_of("MujocoReacher", std::vector<float>{1, 0, 0, 1, 0.05F, 0.1F, 0, 0, 0.05F, 0}, {});
+  expect_near(bent.discs.front().middle, 0.05, 0.1);
+  expect_near(bent.discs.back().middle, 0.1, 0.1);  // the forearm points upwards
   const Scene grid = scene_of("GridWorld", std::vector<float>{-1, 0, 1, 1}, {});
   expect_near(grid.discs.front().middle, 1, 1);
   expect_near(grid.discs.back().middle, -1, 0);

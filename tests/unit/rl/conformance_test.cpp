@@ -68,7 +68,15 @@ TEST_P(Shipped, EN9_AVectorHasTheBitsOfEnvironmentsAlone) {
   EXPECT_GE(ends, static_cast<int>(kSize));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Shipped, ::testing::ValuesIn(Environments().ids()), [](const auto& tested) {
+/// All but those of MuJoCo in a build without it; mujoco_test.cpp says why these are skipped.
+std::vector<std::string> ids_of_this_build() {
+  std::vector<std::string> ids = Environments().ids();
+  std::erase_if(ids,
+                [](const std::string& id) { return id.starts_with("Mujoco") && !Environments().make(id).has_value(); });
+  return ids;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Shipped, ::testing::ValuesIn(ids_of_this_build()), [](const auto& tested) {
   std::string name = tested.param;
   std::erase(name, '-');
   return name;
@@ -220,7 +228,7 @@ TEST(Environments, EN11_NamesTheNearestAndAll) {
   const Error error = known.make("CartPol-v1").error();
   EXPECT_EQ(error.code(), Errc::bad_arguments);
   EXPECT_NE(error.text().find("did you mean 'CartPole-v1'?"), std::string::npos) << error.text();
-  EXPECT_NE(error.text().find("MountainCarContinuous-v0, Pendulum-v1"), std::string::npos) << error.text();
+  EXPECT_NE(error.text().find("MujocoReacher, Pendulum-v1"), std::string::npos) << error.text();
   EXPECT_EQ(known.make_vector("CartPole", 2).error().code(), Errc::bad_arguments);
   EXPECT_FALSE(known.check("gymnasium:"));
   EXPECT_TRUE(known.check("gymnasium:LunarLander-v3"));
