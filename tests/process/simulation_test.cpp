@@ -400,7 +400,7 @@ TEST(Simulations, BadFilesAreRefusedByCheckWithTheirLine) {
   EXPECT_THAT(check(phold, "processes", "lookahead = 0.0"), refused("lookahead must be > 0"));
   EXPECT_THAT(check(phold, "processes", "lookahead = 1e-10"), refused("below one tick"));
   EXPECT_THAT(check(phold, "processes", "processes = 3").substr(0, 2), "0 ");
-  EXPECT_THAT(check(phold, "end_time", "sync = \"windows\""), refused("did you mean \"?window"));
+  EXPECT_THAT(check(phold, "end_time", "sync = \"windows\"\nend_time = 100.0"), refused("did you mean 'window'"));
   EXPECT_THAT(check(phold, "partitions", "partitions = \"clock\""), refused("phold.partition"));
   EXPECT_THAT(check(phold, "type     = \"phold.partition\"", "type = \"cqn.partition\""),
               AllOf(StartsWith("2 "), HasSubstr("wants a phold.partition")));
