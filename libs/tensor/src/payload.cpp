@@ -49,7 +49,7 @@ void save_whole(OutArchive& to, const at::Tensor& tensor) {
 
 void load_whole(InArchive& from, at::Tensor& tensor) {
   Result<std::vector<at::Tensor>> read = tensor::unpack_tensors(from.take(from.load_count()));
-  if (!read) throw DecodeError(read.error().text());
+  if (!read) throw DecodeError("a tensor that cannot be read");
   if (read->size() != 1) throw DecodeError("not one tensor where one is written");
   tensor = std::move(read->front());
 }
