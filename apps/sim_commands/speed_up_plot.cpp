@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "caftan/base/settings_io.hpp"
 #include "caftan/svg/internal/chart.hpp"
 
 namespace caftan::sim_commands {
@@ -140,8 +139,9 @@ Result<std::string> draw_speed_up(const fs::path& sweep) {
     least = std::min(least, *replicas);
     most = std::max(most, *replicas);
   }
-  svg::Chart chart{.title = "speed-up against " + format_number(least) + (least == 1 ? " partition" : " partitions"),
-                   .x_label = "partitions"};
+  svg::Chart chart{
+      .title = "speed-up against " + std::to_string(std::lround(least)) + (least == 1 ? " partition" : " partitions"),
+      .x_label = "partitions"};
   for (const auto& [label, line] : lines) chart.series.push_back(drawn(label, line));
   if (lines.empty()) return Error(Errc::bad_arguments, file.string() + ": no run went to its end");
   chart.series.push_back({.label = "as many times as quick", .x = {least, most}, .y = {1, most / least}});
