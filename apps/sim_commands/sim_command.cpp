@@ -10,6 +10,7 @@
 #include "caftan/base/settings_io.hpp"
 #include "sim_commands/event_diff.hpp"
 #include "sim_commands/series_plot.hpp"
+#include "sim_commands/speed_up_plot.hpp"
 
 namespace caftan::sim_commands {
 namespace {
@@ -29,9 +30,11 @@ int diff(const std::string& one, const std::string& other) {
 }
 
 int plot(const std::filesystem::path& run, const std::string& out) {
-  const auto picture = draw_series(run);
+  const bool is_of_sweep = is_sweep(run);
+  const auto picture = is_of_sweep ? draw_speed_up(run) : draw_series(run);
   if (!picture) return refuse(picture.error().text(), kBadCommandLine);
-  const std::filesystem::path file = out.empty() ? run / "series.svg" : std::filesystem::path(out);
+  const std::filesystem::path file =
+      out.empty() ? run / (is_of_sweep ? "speed-up.svg" : "series.svg") : std::filesystem::path(out);
   std::ofstream stream(file, std::ios::binary | std::ios::trunc);
   stream << *picture << std::flush;
   if (!stream) return refuse(file.string() + ": it cannot be written", 1);

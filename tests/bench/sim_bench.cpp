@@ -1,13 +1,22 @@
 /// The sequential kernel of simulations against a loop that a user would write over std::priority_queue: PHOLD with one
 /// event for each process. Both sides draw the same numbers and take turns; a line has the medians of CPU time per
 /// event, and their ratio. Usage: sim_bench [processes ...]
+///
+/// sim_bench scale PROCESSES EVENTS runs the kernel alone: CPU time, memory of a process and of an event, the most
+/// memory of the run, and the time and size of a checkpoint.
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <queue>
+#include <string>
 #include <vector>
 
 #include "caftan/sim/internal/kernel.hpp"
@@ -46,14 +55,18 @@ struct Process {
 /// A side of the benchmark: goes on by some units of time, and returns how many events it has handled.
 using Side = std::function<std::uint64_t(double units)>;
 
-Side make_kernel_side(std::uint32_t processes) {
+std::unique_ptr<sim::Kernel> make_phold(std::uint32_t processes) {
   auto made = sim::make_kernel(
       [=](sim::Builder& builder) {
         builder.lookahead(kLookahead);
         builder.add<Process>(processes, [=](sim::LpId) { return Process{processes}; });
       },
       {.seed = 1});
-  const std::shared_ptr<sim::Kernel> kernel = std::move(made).value();
+  return std::move(made).value();
+}
+
+Side make_kernel_side(std::uint32_t processes) {
+  const std::shared_ptr<sim::Kernel> kernel = make_phold(processes);
   kernel->start().value();
   return [kernel](double units) {
     const std::uint64_t before = kernel->counters().handled;
@@ -150,13 +163,70 @@ void compare(std::uint32_t processes) {
   std::fflush(stdout);
 }
 
+/// Returns the memory that the process has now.
+double resident_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  double pages = 0;
+  statm >> pages >> pages;
+  return pages * static_cast<double>(::sysconf(_SC_PAGESIZE));
+}
+
+/// Returns the most memory that the process has had.
+double most_bytes() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return 1024.0 * static_cast<double>(usage.ru_maxrss);
+}
+
+void measure_scale(std::uint32_t processes, double events) {
+  const double empty = resident_bytes();
+  std::unique_ptr<sim::Kernel> kernel = make_phold(processes);
+  const double with_processes = resident_bytes();
+  kernel->start().value();
+  const double with_events = resident_bytes();
+  const double begin = cpu_seconds();
+  // Each process handles an event in kLookahead + kMean units.
+  kernel->run_until(sim::time_of(events / processes * (kLookahead + kMean)).value()).value();
+  const double run = cpu_seconds() - begin;
+  const auto handled = static_cast<double>(kernel->counters().handled);
+  const double most = most_bytes();
+  const double n = processes;
+  std::printf("phold %u processes: %.0f events in %.2f CPU s, %.0f ns each; at most %.0f MB\n", processes, handled, run,
+              run / handled * 1e9, most * 1e-6);
+  std::printf("  a process %.0f B (its object %zu B), a pending event %.0f B\n", (with_processes - empty) / n,
+              sizeof(Process), (with_events - with_processes) / n);
+  const std::string file =
+      (std::filesystem::temp_directory_path() / ("sim-bench-" + std::to_string(::getpid()))).string();
+  const double before_save = cpu_seconds();
+  wire::write_checkpoint_file(file, kernel->save().value()).value();
+  const double save = cpu_seconds() - before_save;
+  const auto size = static_cast<double>(std::filesystem::file_size(file));
+  const auto hashes = kernel->hashes().value();
+  kernel.reset();
+  const double before_load = cpu_seconds();
+  kernel = make_phold(processes);
+  kernel->load(wire::read_checkpoint_file(file, "caftan.sim.partition").value()).value();
+  const double load = cpu_seconds() - before_load;
+  std::filesystem::remove(file);
+  if (kernel->hashes().value() != hashes) {
+    std::fprintf(stderr, "sim_bench: the checkpoint has another state\n");
+    std::exit(1);
+  }
+  std::printf("  checkpoint of %.0f MB: saved in %.2f CPU s, resumed in %.2f CPU s; at most %.0f MB\n", size * 1e-6,
+              save, load, most_bytes() * 1e-6);
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
+  if (count == 4 && std::string(arguments[1]) == "scale") {
+    measure_scale(static_cast<std::uint32_t>(std::strtoul(arguments[2], nullptr, 10)), std::atof(arguments[3]));
+    return 0;
+  }
   std::vector<std::uint32_t> sizes;
   for (int i = 1; i < count; ++i) sizes.push_back(static_cast<std::uint32_t>(std::strtoul(arguments[i], nullptr, 10)));
   if (std::count(sizes.begin(), sizes.end(), 0U) > 0) {
-    std::fprintf(stderr, "usage: sim_bench [processes ...], each at least 1\n");
+    std::fprintf(stderr, "usage: sim_bench [processes ...], each at least 1; or sim_bench scale PROCESSES EVENTS\n");
     return 2;
   }
   if (sizes.empty()) sizes = {256, 4096, 65'536, 1'048'576};

@@ -30,7 +30,8 @@ USES = {
     "rl": {"base"},
     "run": {"base", "wire"},
     "sim": {"base", "wire"},
-    "actors": {"base", "wire", "net", "transport", "remote", "tensor", "rpc", "collectives", "autograd", "optim", "nn", "app", "rl", "results", "run", "sim"},
+    "sim_tensor": {"base", "tensor", "sim"},
+    "actors": {"base", "wire", "net", "transport", "remote", "tensor", "rpc", "collectives", "autograd", "optim", "nn", "app", "rl", "results", "run", "sim", "sim_tensor"},
     "testing": {"base", "wire", "transport", "rpc", "actors"},
     "apps": {"base", "wire", "tensor", "rpc", "autograd", "collectives", "optim", "app", "svg", "sim", "rl", "nn", "actors"},
 }

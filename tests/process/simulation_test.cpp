@@ -1,23 +1,27 @@
 // Simulations as a user starts them: one fingerprint for every placement, rule and number of borders, checkpoints, what
 // becomes of a run when one of its processes is killed, pauses, real time, and the command that compares runs.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <random>
 #include <sstream>
+#include <utility>
 
 #include "caftan/sim/sequential.hpp"
 #include "command.hpp"
-#include "cqn/cqn.hpp"
+#include "file_limit.hpp"
 #include "lines.hpp"
 #include "phold/phold.hpp"
 #include "programs.hpp"
-#include "quarter_car/quarter_car.hpp"
 #include "soak_size.hpp"
 
 namespace caftan::test::simulation_test {
@@ -28,6 +32,7 @@ using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 const std::string kPhold = kConfigs + "/phold.test.toml";
 const std::string kClock = "roles.clock.config.";
@@ -38,26 +43,6 @@ std::vector<std::string> run_of(const std::string& file, std::vector<std::string
   return overrides;
 }
 std::string fingerprint_of(const std::string& out) { return line_with(out, "fingerprint sha256:"); }
-
-/// Returns the values of one measure in scalars.csv.
-double scalar(const Folder& folder, const std::string& statistic, const std::string& measure) {
-  std::istringstream lines(folder.read("runs/latest/scalars.csv"));
-  for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with(statistic + ",") && line.find("," + measure + ",") != std::string::npos)
-      return std::stod(line.substr(line.rfind(',') + 1));
-  }
-  return -1;
-}
-
-/// Returns the values of series.csv.
-std::vector<double> series(const Folder& folder) {
-  std::vector<double> values;
-  std::istringstream lines(folder.read("runs/latest/series.csv"));
-  std::string line;
-  std::getline(lines, line);
-  while (std::getline(lines, line)) values.push_back(std::stod(line.substr(line.rfind(',') + 1)));
-  return values;
-}
 
 TEST(Simulations, SM18_OneFingerprintForEveryPlacementRuleAndNumberOfBorders) {
   phold::PholdConfig config;
@@ -151,63 +136,34 @@ TEST_P(KilledSimulation, SM14_WithoutTheClockThePartitionsSayWhereAndAResumedRun
   kill_and_resume("clock");
 }
 
-TEST(Simulations, ACheckpointOfAnotherConfigOrSeedIsRefusedWithTheFirstDifference) {
+TEST(Simulations, ACheckpointThatDoesNotFitIsRefusedByCheckWithTheFirstDifference) {
   const Folder folder;
-  ASSERT_EQ(run_to_end(folder, kCaftan, run_of(kPhold, {kClock + "checkpoint.every=50.0"})).code, 0);
+  ASSERT_EQ(run_to_end(folder, kCaftan, run_of(kPhold, {kClock + "checkpoint.every=40.0"})).code, 0);
   const std::string resume = kClock + "resume=" + folder.path().string() + "/runs/latest";
-  const Finished other = run_to_end(folder, kCaftan, run_of(kPhold, {resume, kPartition + "mean=2.0"}));
-  EXPECT_EQ(other.code, 1);
-  EXPECT_THAT(other.err,
-              HasSubstr("mean = 2.0, the checkpoint has 1.0; take over its value, or list the key in `changed`"));
-  const Finished changed =
-      run_to_end(folder, kCaftan, run_of(kPhold, {resume, kPartition + "mean=2.0", kClock + "changed=[\"mean\"]"}));
-  EXPECT_THAT(changed.err, Not(HasSubstr("the checkpoint has")));
-}
-
-TEST(Simulations, ScalarsHaveWhatTheQueueingTheorySays) {
-  const Folder folder;
-  // Exact by mean value analysis of the whole network: 69.28 services a unit, 1.3649 jobs in a queue.
-  const Finished run = run_to_end(folder, kCaftan, run_of(kConfigs + "/cqn.toml", {kClock + "end_time=30000.0"}));
-  ASSERT_EQ(run.code, 0) << run.err;
-  EXPECT_NEAR(scalar(folder, "services", "count") / 20000, 69.28, 0.005 * 69.28);
-  EXPECT_NEAR(scalar(folder, "jobs in queue", "mean"), 1.3649, 0.005 * 1.3649);
-}
-
-TEST(Simulations, AQuarterCarHasTheErrorsOfItsSteps) {
-  // The undivided system: both equations in one loop.
-  const auto undivided = [] {
-    quarter_car::Wheel wheel;
-    quarter_car::Chassis chassis;
-    std::vector<double> positions;
-    for (std::int64_t i = 0; i < 500'000; ++i) {
-      if (i % 1000 == 0) positions.push_back(chassis.position);
-      wheel.chassis_position = chassis.position;
-      wheel.chassis_velocity = chassis.velocity;
-      chassis.wheel_position = wheel.position;
-      chassis.wheel_velocity = wheel.velocity;
-      wheel.step(static_cast<double>(i) * 1e-5, 1e-5);
-      chassis.step(0, 1e-5);
-    }
-    return positions;
-  }();
-  const auto error_of = [&](const std::string& step, const std::string& algorithm) {
-    const Folder folder;
-    const Finished run =
-        run_to_end(folder, kCaftan,
-                   run_of(kConfigs + "/quarter_car.toml",
-                          {"roles.car.config.base_step=" + step, "roles.car.config.algorithm=" + algorithm}));
-    EXPECT_EQ(run.code, 0) << run.err;
-    const std::vector<double> found = series(folder);
-    EXPECT_EQ(found.size(), undivided.size());
-    double largest = 0;
-    for (std::size_t i = 0; i < std::min(found.size(), undivided.size()); ++i)
-      largest = std::max(largest, std::abs(found[i] - undivided[i]));
-    return largest;
+  const auto found = [&](const std::string& verb, const std::vector<std::string>& changes) {
+    std::vector<std::string> arguments{verb, kPhold, resume};
+    arguments.insert(arguments.end(), changes.begin(), changes.end());
+    const Finished done = run_to_end(folder, kCaftan, arguments);
+    return std::to_string(done.code) + " " + done.out + done.err;
   };
-  EXPECT_NEAR(error_of("1e-4", "jacobi"), 2.7e-5, 0.02 * 2.7e-5);
-  EXPECT_NEAR(error_of("1e-3", "jacobi"), 3.06e-4, 0.02 * 3.06e-4);
-  EXPECT_NEAR(error_of("1e-2", "jacobi"), 4.02e-3, 0.02 * 4.02e-3);
-  EXPECT_NEAR(error_of("1e-3", "gauss_seidel"), 2.56e-4, 0.02 * 2.56e-4);
+  for (const char* const verb : {"check", "run"}) {
+    EXPECT_THAT(
+        found(verb, {kPartition + "mean=2.0"}),
+        AllOf(StartsWith("2 "), HasSubstr("command line: error: "),
+              HasSubstr("step-000002: the checkpoint is of a run with"),
+              HasSubstr("mean = 2.0, the checkpoint has 1.0; take over its value, or list the key in `changed`")));
+  }
+  EXPECT_THAT(found("check", {"run.seed=9"}),
+              AllOf(StartsWith("2 "), HasSubstr("another seed: run.seed = "), HasSubstr(", not 9")));
+  EXPECT_THAT(found("check", {kClock + "end_time=80.0"}),
+              AllOf(StartsWith("2 "), HasSubstr("is at virtual time 80, and end_time is 80")));
+  EXPECT_THAT(found("check", {kPartition + "processes=64", kClock + "changed=[\"processes\"]"}),
+              AllOf(StartsWith("2 "), HasSubstr("of another model")));
+  EXPECT_THAT(found("check", {kPartition + "mean=2.0", kClock + "changed=[\"mean\"]"}), StartsWith("0 "));
+  EXPECT_THAT(found("run", {kPartition + "mean=2.0", kClock + "changed=[\"mean\"]"}), StartsWith("0 "));
+  const Finished none = run_to_end(folder, kCaftan, {"run", kPhold, kClock + "resume=" + folder.path().string()});
+  EXPECT_EQ(none.code, 2);
+  EXPECT_THAT(none.err, HasSubstr("there is no whole checkpoint"));
 }
 
 /// Gives a command to the run in the folder. A Command would wait for all children of the test, the run among them.
@@ -270,22 +226,213 @@ TEST(Simulations, SeriesAreDrawn) {
   EXPECT_THAT(folder.read("runs/latest/series.svg"), AllOf(HasSubstr("<svg"), HasSubstr("chassis.position")));
 }
 
-TEST(Simulations, BadFilesAreRefusedByCheck) {
+TEST(Simulations, ASweepOverTheReplicasIsDrawnAsSpeedUp) {
   const Folder folder;
-  const auto check = [&](std::vector<std::string> overrides) {
-    overrides.insert(overrides.begin(), {"check", kPhold});
-    const Finished checked = run_to_end(folder, kCaftan, overrides);
-    return std::to_string(checked.code) + " " + checked.out + checked.err;
+  const Finished swept = run_to_end(folder, kCaftan,
+                                    {"sweep", kPhold, "roles.partition.replicas=1,2", "run.seed=1..2",
+                                     kPartition + "remote=0.1,0.5", "--out", "speed"});
+  ASSERT_EQ(swept.code, 0) << swept.err;
+  const Finished drawn = run_to_end(folder, kCaftan, {"sim", "plot", "speed"});
+  EXPECT_EQ(drawn.code, 0) << drawn.err;
+  EXPECT_THAT(folder.read("speed/speed-up.svg"),
+              AllOf(HasSubstr("<svg"), HasSubstr("speed-up against 1 partition"), HasSubstr("remote=0.1"),
+                    HasSubstr("remote=0.5"), HasSubstr("as many times as quick")));
+  ASSERT_EQ(run_to_end(folder, kCaftan, {"sweep", kPhold, "run.seed=1..2", "--out", "seeds"}).code, 0);
+  const Finished refused = run_to_end(folder, kCaftan, {"sim", "plot", "seeds"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("must vary the replicas of one role"));
+}
+
+TEST(Simulations, TheLogOfEventsIsLinesOfJsonOfThoseAskedFor) {
+  const Folder folder;
+  const Finished run =
+      run_to_end(folder, kCaftan,
+                 run_of(kPhold, {kClock + "log.events=true", kClock + "log.from=10.0", kClock + "log.until=12.0"}));
+  ASSERT_EQ(run.code, 0) << run.err;
+  std::istringstream lines(folder.read("runs/latest/events-0.jsonl"));
+  std::size_t count = 0;
+  std::int64_t before = 10'000'000'000;
+  for (std::string line; std::getline(lines, line); ++count) {
+    ASSERT_THAT(line, ContainsRegex("^\\{\"time\":[0-9]+,\"priority\":0,\"source\":[0-9]+,\"sequence\":[0-9]+,"
+                                    "\"lp\":[0-9]+,\"event\":\"[^\"]*Ball\",\"payload\":[0-9]+\\}$"));
+    const std::int64_t time = std::stoll(line.substr(line.find(':') + 1));
+    EXPECT_GE(time, before);
+    EXPECT_LT(time, 12'000'000'000);
+    before = time;
+  }
+  EXPECT_GT(count, 50U);
+}
+
+/// A run of one process with a debugger: this test. The thread that stops first is the one that raised SIGTRAP.
+class Traced {
+ public:
+  Traced(const Folder& folder, std::vector<std::string> arguments) {
+    std::vector<char*> argv{const_cast<char*>(kCaftan.c_str())};
+    for (std::string& argument : arguments) argv.push_back(argument.data());
+    argv.push_back(nullptr);
+    pid_ = ::fork();
+    if (pid_ != 0) return;
+    ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
+    const int out = ::open((folder / "out").c_str(), O_CREAT | O_WRONLY, 0600);
+    ::dup2(out, 1);
+    ::dup2(out, 2);
+    if (::chdir(folder.path().c_str()) == 0) ::execv(kCaftan.c_str(), argv.data());
+    ::_exit(127);
+  }
+  /// Lets all threads go on until one has raised SIGTRAP, or the process has ended. Returns whether one has.
+  bool runs_to_a_trap() {
+    for (int status = 0;;) {
+      const pid_t thread = ::waitpid(-1, &status, __WALL);
+      if (thread < 0) return false;
+      if (!WIFSTOPPED(status)) {
+        if (thread != pid_) continue;
+        code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+        return false;
+      }
+      if (!std::exchange(is_begun_, true))  // exec
+        ::ptrace(PTRACE_SETOPTIONS, thread, nullptr, PTRACE_O_TRACECLONE | PTRACE_O_EXITKILL);
+      siginfo_t info{};
+      const bool has_signal = ::ptrace(PTRACE_GETSIGINFO, thread, nullptr, &info) == 0;
+      const int signal = WSTOPSIG(status);
+      const bool is_trap = signal == SIGTRAP && has_signal && info.si_code == SI_TKILL;
+      // The signals of tracing itself are not for the process.
+      ::ptrace(PTRACE_CONT, thread, nullptr, signal == SIGTRAP || signal == SIGSTOP ? 0 : signal);
+      if (is_trap) return true;
+    }
+  }
+  int code() const { return code_; }
+
+ private:
+  pid_t pid_ = 0;
+  bool is_begun_ = false;
+  int code_ = -1;
+};
+
+TEST(Simulations, ADebuggerStopsBeforeTheEventAndWithoutOneTheRunGoesOn) {
+  const std::vector<std::string> stops{kClock + "break_at.time=20.0", kClock + "break_at.lp=7",
+                                       "run.placement=one_process"};
+  const std::string where = "break_at: LP 7 \\([^\n]*Process\\) is about to handle [^\n]*Ball at 2[0-9.]+";
+  {
+    const Folder folder;
+    Traced traced(folder, run_of(kPhold, stops));
+    EXPECT_TRUE(traced.runs_to_a_trap()) << folder.read("out");
+    EXPECT_FALSE(traced.runs_to_a_trap()) << "it stops once";
+    EXPECT_EQ(traced.code(), 0) << folder.read("out");
+    EXPECT_THAT(folder.read("runs/latest/log/partition-0.log"), ContainsRegex(where + "\n"));
+  }
+  const Folder folder;
+  ASSERT_EQ(run_to_end(folder, kCaftan, run_of(kPhold, stops)).code, 0);
+  EXPECT_THAT(folder.read("runs/latest/log/partition-0.log"),
+              ContainsRegex(where + "; no debugger is attached, so the run goes on"));
+}
+
+TEST(Simulations, AFrozenPartitionIsNamed) {
+  const Folder folder;
+  Command command(
+      folder, kCaftan,
+      run_of(kPhold, {kClock + "end_time=1e6", kClock + "checkpoint.every=10.0", "cluster.heartbeat=300ms"}));
+  ASSERT_TRUE(command.wait_for_line("checkpoint: virtual time 20 ")) << command.err();
+  const pid_t pid = command.worker("partition-1");
+  ASSERT_GT(pid, 0);
+  ::kill(pid, SIGSTOP);
+  EXPECT_EQ(command.wait(), 1) << command.err();
+  EXPECT_THAT(command.err(),
+              HasSubstr("error: partition-1 (pid " + std::to_string(pid) + ") has shown no sign of life for 1500ms"));
+}
+
+TEST(Simulations, AFullDiskInACheckpointIsAnErrorAndTheOneBeforeStays) {
+  const Folder folder;
+  const std::vector<std::string> overrides{kClock + "checkpoint.every=30.0", kPartition + "processes=4096"};
+  ASSERT_EQ(run_to_end(folder, kCaftan, run_of(kPhold, overrides)).code, 0);
+  const FileLimit limit(50'000);  // the file of a partition has more
+  const Finished full = run_to_end(folder, kCaftan, run_of(kPhold, overrides));
+  EXPECT_EQ(full.code, 1);
+  EXPECT_THAT(full.err, ContainsRegex("io_error: partition-[01]: [^\n]*checkpoints/step-000001/partition-[01]"));
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "runs/latest/checkpoints/step-000001/manifest"));
+}
+
+TEST(Simulations, ASeriesThatNoProcessRecordsIsAWarningWithTheNearestName) {
+  const Folder folder;
+  const Finished run = run_to_end(
+      folder, kCaftan, run_of(kConfigs + "/quarter_car.test.toml", {kClock + "record.series=[\"chassis.positon\"]"}));
+  EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_THAT(run.out + run.err,
+              HasSubstr("warning: no process has recorded the series 'chassis.positon'; did you mean "
+                        "'chassis.position'?"));
+}
+
+std::string text_of(const std::string& file) {
+  std::ifstream stream(file);
+  return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+}
+
+TEST(Simulations, BadFilesAreRefusedByCheckWithTheirLine) {
+  const Folder folder;
+  // The line with `old` becomes `line`; what check prints names it.
+  const auto check = [&](const std::string& file, const std::string& old, const std::string& line) {
+    std::istringstream lines(text_of(kConfigs + "/" + file));
+    std::string text;
+    std::size_t at = 0;
+    std::size_t number = 0;
+    for (std::string one; std::getline(lines, one);) {
+      ++number;
+      const bool is_it = at == 0 && one.starts_with(old);
+      if (is_it) at = number;
+      text += (is_it ? line : one) + "\n";
+    }
+    EXPECT_GT(at, 0U) << old;
+    folder.write("bad.toml", text);
+    const Finished checked = run_to_end(folder, kCaftan, {"check", "bad.toml"});
+    std::string found = std::to_string(checked.code) + " " + checked.out + checked.err;
+    const std::string place = "bad.toml:" + std::to_string(at) + ":";
+    for (std::size_t from = 0; (from = found.find(place, from)) != std::string::npos;)
+      found.replace(from, place.size(), "HERE:");
+    return found;
   };
-  EXPECT_THAT(check({kClock + "end_time=0.0"}), AllOf(HasSubstr("2 "), HasSubstr("end_time must be > 0")));
-  EXPECT_THAT(check({kClock + "end_time=1e11"}), AllOf(HasSubstr("2 "), HasSubstr("end_time = ")));
-  EXPECT_THAT(check({kClock + "warmup=100.0"}), AllOf(HasSubstr("2 "), HasSubstr("it is not before end_time")));
-  EXPECT_THAT(check({kPartition + "lookahead=0.0"}), AllOf(HasSubstr("2 "), HasSubstr("lookahead must be > 0")));
-  EXPECT_THAT(check({kPartition + "lookahead=1e-10"}), AllOf(HasSubstr("2 "), HasSubstr("below one tick")));
-  EXPECT_THAT(check({kClock + "sync=windows"}), AllOf(HasSubstr("2 "), HasSubstr("window")));
-  EXPECT_THAT(check({"roles.clock.uses.partitions=clock"}), AllOf(HasSubstr("2 "), HasSubstr("phold.partition")));
-  EXPECT_THAT(check({kPartition + "processes=3", "roles.partition.replicas=4"}),
-              AllOf(HasSubstr("0 "), HasSubstr("only 3 groups: some partitions have nothing to do")));
+  const auto refused = [](const std::string& text) {
+    return AllOf(StartsWith("2 "), ContainsRegex("HERE:[0-9]+: error: [^\n]*" + text));
+  };
+  const std::string phold = "phold.test.toml";
+  for (const std::string wrong : {"0.0", "-1.0", "nan", "inf"})
+    EXPECT_THAT(check(phold, "end_time", "end_time = " + wrong), refused("end_time must be")) << wrong;
+  EXPECT_THAT(check(phold, "end_time", "end_time = 1e11"), refused("end_time = "));
+  EXPECT_THAT(check(phold, "end_time", "end_time = 100.0\nwarmup = 100.0"), HasSubstr("it is not before end_time"));
+  EXPECT_THAT(check(phold, "processes", "lookahead = 0.0"), refused("lookahead must be > 0"));
+  EXPECT_THAT(check(phold, "processes", "lookahead = 1e-10"), refused("below one tick"));
+  EXPECT_THAT(check(phold, "processes", "processes = 3").substr(0, 2), "0 ");
+  EXPECT_THAT(check(phold, "end_time", "sync = \"windows\"\nend_time = 100.0"), refused("did you mean 'window'"));
+  EXPECT_THAT(check(phold, "partitions", "partitions = \"clock\""), refused("phold.partition"));
+  EXPECT_THAT(check(phold, "type     = \"phold.partition\"", "type = \"cqn.partition\""),
+              AllOf(StartsWith("2 "), HasSubstr("wants a phold.partition")));
+  const std::string car = "quarter_car.test.toml";
+  EXPECT_THAT(check(car, "base_step", "base_step = 1.5e-9"), refused("whole number of ticks"));
+  const auto connected = [&](const std::string& connection) {
+    return check(car, "connections", "connections = [ \"" + connection + "\",");
+  };
+  EXPECT_THAT(connected("wheel.positon -> chassis.wheel_position"), refused("did you mean 'wheel.position'"));
+  EXPECT_THAT(connected("wheel.position -> chassis.wheel_position"), refused("two sources"));
+  EXPECT_THAT(connected("wheel.position -> chassis.position"), refused("'chassis.position' is no input"));
+  EXPECT_THAT(check(car, "  \"chassis.velocity", ""),
+              AllOf(StartsWith("0 "), HasSubstr("'wheel.chassis_velocity' has no source")));
+  const auto with_scenario = [&] { return check(car, "base_step", "scenario = \"kerb.toml\""); };
+  EXPECT_THAT(with_scenario(), refused("kerb.toml"));
+  folder.write("kerb.toml", "[[at]]\ntime = 0.1\nset = { \"wheel.tire\" = 1.0 }\n");
+  EXPECT_THAT(with_scenario(),
+              AllOf(StartsWith("2 "), HasSubstr("kerb.toml:3:"), HasSubstr("did you mean 'wheel.tyre'?")));
+  folder.write("kerb.toml", "[[at]]\ntime = 0.5\nset = { \"wheel.tyre\" = 1.2e5 }\n");
+  EXPECT_THAT(
+      with_scenario(),
+      AllOf(StartsWith("0 "),
+            ContainsRegex(
+                "bad.toml:[0-9]+:[0-9]+: warning: [^\n]*'wheel.tyre' changes at 0.5, but the run ends at 0.5")));
+}
+
+TEST(Simulations, MorePartitionsThanGroupsIsAWarning) {
+  const Folder folder;
+  const Finished checked =
+      run_to_end(folder, kCaftan, {"check", kPhold, kPartition + "processes=3", "roles.partition.replicas=4"});
+  EXPECT_EQ(checked.code, 0);
+  EXPECT_THAT(checked.out + checked.err, HasSubstr("only 3 groups: some partitions have nothing to do"));
 }
 
 }  // namespace

@@ -19,6 +19,7 @@
 #include "caftan/rpc/registry.hpp"
 #include "caftan/rpc/rref.hpp"
 #include "caftan/rpc/wait.hpp"
+#include "caftan/sim_tensor/uniform_for.hpp"
 #include "caftan/tensor/operators.hpp"
 #include "caftan/tensor/payload.hpp"
 #include "caftan/tensor/tensor.hpp"

@@ -374,6 +374,7 @@ Result<void> ClockRun::take_results() {
   for (const std::string& line : meter_->report()) context_.report(line);
   const std::string fingerprint = "sha256:" + sim::fingerprint(hashes);
   context_.metric("events", static_cast<double>(meter_->handled()));
+  context_.metric("seconds", static_cast<double>(elapsed().count()) * 1e-9);
   context_.fingerprint(fingerprint);
   context_.report("fingerprint " + fingerprint);
   return {};

@@ -1,6 +1,7 @@
 #include "sim/partition_watch.hpp"
 
-#include <csignal>
+#include <signal.h>
+
 #include <string_view>
 
 #include "caftan/base/fnv1a.hpp"
@@ -67,7 +68,14 @@ void PartitionWatch::stop(const sim::Event& event) {
                             to_string(sim::Time{event.time});
   if (!is_traced()) return log_(where + "; no debugger is attached, so the run goes on");
   log_(where);
+  // Threads of the executor block signals, and a blocked one reaches no debugger.
+  sigset_t trap;
+  sigset_t before;
+  sigemptyset(&trap);
+  sigaddset(&trap, SIGTRAP);
+  pthread_sigmask(SIG_UNBLOCK, &trap, &before);
   ::raise(SIGTRAP);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 }  // namespace caftan::actors

@@ -93,6 +93,11 @@ std::array<std::uint64_t, 4> Pcg64::state() const noexcept {
           static_cast<std::uint64_t>(increment_ >> 64), static_cast<std::uint64_t>(increment_)};
 }
 
+void Pcg64::restore(const std::array<std::uint64_t, 4>& state) noexcept {
+  state_ = static_cast<Word128>(state[0]) << 64 | state[1];
+  increment_ = static_cast<Word128>(state[2]) << 64 | state[3];
+}
+
 Pcg64 make_stream(std::initializer_list<std::uint64_t> key) { return Pcg64(SeedSequence(key)); }
 
 std::uint64_t derive_seed(std::initializer_list<std::uint64_t> key) { return make_stream(key)(); }

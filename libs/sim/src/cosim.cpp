@@ -15,6 +15,11 @@ Cosim::~Cosim() {
     return;
   }
   for (const std::string& warning : plan_->warnings()) builder_.warn(warning);
+  for (const CosimPlan::Component& component : plan_->components()) {
+    for (const CosimPlan::Change& change : component.changes)
+      builder_.plan(change.time,
+                    "scenario: '" + component.name + "." + component.variables[change.variable].name + "' changes");
+  }
   builder_.lookahead(plan_->delay());
 }
 

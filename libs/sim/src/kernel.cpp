@@ -31,6 +31,11 @@ std::uint64_t mixed_in(std::uint64_t hash, wire::ByteView bytes) noexcept {
   return hash;
 }
 
+EventHandle handle_of(const Event& event) {
+  return {Time{event.time}, event.sequence, LpId(event.source), LpId(event.to),
+          static_cast<std::uint8_t>(event.priority)};
+}
+
 /// An event of a checkpoint.
 struct SavedEvent {
   std::int64_t time = 0;
@@ -127,12 +132,16 @@ Result<void> Kernel::start() {
       const LpEntry& entry = table_->at(id);
       table_->class_of(entry).start(entry.object, context_);
     }
+    send_awaited();
   });
 }
 
 Result<void> Kernel::run_until(Time bound) {
   bound_ = std::max(bound_, bound);
-  return guarded([this] { run(); });
+  return guarded([this] {
+    run();
+    send_awaited();
+  });
 }
 
 void Kernel::run() {
@@ -142,12 +151,16 @@ void Kernel::run() {
     if (event.time >= std::min(bound_, finish_).ticks) return;
     queue_.pop();
     if (!cancelled_.empty() && cancelled_.erase({event.source, event.sequence}) > 0) {
-      payloads_.release(event);
+      release(event);
       continue;
     }
     if (const Event* const soon = queue_.ahead(6)) __builtin_prefetch(&table_->at(soon->to));
     if (const Event* const sooner = queue_.ahead(3)) __builtin_prefetch(table_->at(sooner->to).object);
-    handle(event);
+    if (event.is_awaited()) {
+      handle_awaited(event);
+    } else {
+      handle(event);
+    }
     if (failure_) return;
   }
 }
@@ -196,8 +209,8 @@ std::string Kernel::sending(const LpContext::EventType& type, LpId to) const {
          layout_->name_of(to.value) + " at " + to_string(context_.now_);
 }
 
-EventHandle Kernel::send(Time delay, const LpContext::EventType& type, LpId to, ScheduleOptions options,
-                         wire::ByteView payload) {
+/// Returns the event that the process whose handler runs schedules, without payload, and counts it as sent.
+Event Kernel::make_event(Time delay, const LpContext::EventType& type, LpId to, ScheduleOptions options) {
   const LpId from = context_.id_;
   if (delay.ticks < 0)
     fail(Errc::bad_arguments, sending(type, to) + ": the delay of " + to_string(delay) + " is negative");
@@ -227,27 +240,104 @@ EventHandle Kernel::send(Time delay, const LpContext::EventType& type, LpId to, 
   const Time at = later(context_.now_, delay);
   if (at == kNever)
     fail(Errc::bad_arguments, sending(type, to) + ": the delay of " + to_string(delay) + " leads beyond 2^63 ticks");
-  if (payload.size() > options_.largest_event)
-    fail(Errc::limit_exceeded,
-         sending(type, to) + ": the event has " + std::to_string(payload.size()) +
-             " bytes, more than limits.message allows: " + std::to_string(options_.largest_event));
   LpEntry& entry = table_->at(from.value);
   if (entry.sequence == Event::kSequences)
     fail(Errc::limit_exceeded, sending(type, to) + ": the LP has scheduled 2^40 events, the most that there can be");
+  if (is_here && pending() >= options_.events)
+    fail(Errc::limit_exceeded, sending(type, to) + ": more than " + std::to_string(options_.events) +
+                                   " events are pending in this partition; raise `events` if the model needs that");
   Event event{.time = at.ticks, .source = from.value, .to = to.value};
   event.sequence = entry.sequence++;
   event.priority = static_cast<std::uint8_t>(priority);
   event.type = *position;
   ++counters_.sent;
-  if (is_here) {
-    if (pending() >= options_.events)
-      fail(Errc::limit_exceeded, sending(type, to) + ": more than " + std::to_string(options_.events) +
-                                     " events are pending in this partition; raise `events` if the model needs that");
+  return event;
+}
+
+EventHandle Kernel::send(Time delay, const LpContext::EventType& type, LpId to, ScheduleOptions options,
+                         wire::ByteView payload) {
+  if (payload.size() > options_.largest_event) fail(Errc::limit_exceeded, sending(type, to) + too_large(payload));
+  const Event event = make_event(delay, type, to, options);
+  if (table_->has(to.value)) {
     push(event, payload);
   } else {
     sink_->on_event(layout_->partition_of(to.value), event, payload);
   }
-  return {at, event.sequence, from, to, static_cast<std::uint8_t>(priority)};
+  return handle_of(event);
+}
+
+std::string Kernel::too_large(wire::ByteView payload) const {
+  return ": the event has " + std::to_string(payload.size()) +
+         " bytes, more than limits.message allows: " + std::to_string(options_.largest_event);
+}
+
+// ---- events whose values are futures (SM-12)
+
+EventHandle Kernel::send(Time delay, const LpContext::EventType& type, LpId to, ScheduleOptions options,
+                         std::unique_ptr<FutureEvent> value) {
+  Event event = make_event(delay, type, to, options);
+  event.size = Event::kAwaited;
+  event.payload = next_awaited_++;
+  awaited_[event.payload] = {std::move(value), sending(type, to), {}};
+  if (table_->has(to.value)) {
+    queue_.push(event);
+  } else {
+    leaving_.push_back(event);
+  }
+  return handle_of(event);
+}
+
+/// Waits for the value of an event, once, and returns its bytes.
+wire::ByteView Kernel::wait_for(const Event& event) {
+  Awaited& awaited = awaited_.at(event.payload);
+  if (const auto value = std::exchange(awaited.value, nullptr)) {
+    if (const Result<void> written = value->write(awaited.bytes); !written)
+      fail(written.error().code(),
+           awaited.sending + ": the future of this event has failed: " + written.error().message());
+    if (awaited.bytes.size() > options_.largest_event)
+      fail(Errc::limit_exceeded, awaited.sending + too_large(awaited.bytes));
+  }
+  return awaited.bytes;
+}
+
+void Kernel::handle_awaited(Event event) {
+  const std::uint64_t position = event.payload;
+  payloads_.put(event, wait_for(event));
+  awaited_.erase(position);
+  handle(event);
+}
+
+/// Sends the awaited events for other partitions: before the frames that say what this partition has sent.
+void Kernel::send_awaited() {
+  if (failure_) return;
+  for (const Event& waiting : std::exchange(leaving_, {})) {
+    Event event = waiting;
+    event.size = 0;
+    event.payload = 0;
+    sink_->on_event(layout_->partition_of(event.to), event, wait_for(waiting));
+    awaited_.erase(waiting.payload);
+  }
+}
+
+/// Waits for the values of all pending events, in the order of their keys.
+Result<void> Kernel::wait_for_futures() {
+  return guarded([this] {
+    if (awaited_.empty()) return;
+    std::vector<Event> events = queue_.all();
+    std::erase_if(events, [this](const Event& event) {
+      return !event.is_awaited() || cancelled_.contains({event.source, event.sequence});
+    });
+    std::sort(events.begin(), events.end(), comes_before);
+    for (const Event& event : events) wait_for(event);
+  });
+}
+
+void Kernel::release(const Event& event) noexcept {
+  if (event.is_awaited()) {
+    awaited_.erase(event.payload);
+  } else {
+    payloads_.release(event);
+  }
 }
 
 void Kernel::push(Event event, wire::ByteView payload) {
@@ -286,7 +376,7 @@ Time Kernel::next() {
     const Event event = queue_.top();
     if (cancelled_.empty() || cancelled_.erase({event.source, event.sequence}) == 0) return Time{event.time};
     queue_.pop();
-    payloads_.release(event);
+    release(event);
   }
   return kNever;
 }
@@ -344,8 +434,17 @@ std::vector<LpStatistic> Kernel::statistics(Time now) {
   return all;
 }
 
-Result<wire::CheckpointFile> Kernel::save() const {
-  if (failure_) return *failure_;
+/// Sets `state` to the bytes of a process's state.
+void Kernel::write_state(const LpEntry& entry, wire::Bytes& state) const {
+  state.clear();
+  wire::SelfContained whole;
+  wire::OutArchive archive(state);
+  archive.attach(&whole);
+  table_->class_of(entry).save(entry.object, archive);
+}
+
+Result<wire::CheckpointFile> Kernel::save() {
+  if (auto done = wait_for_futures(); !done) return done.error();
   wire::Bytes processes;
   wire::Bytes state;
   std::size_t at = 0;
@@ -355,9 +454,7 @@ Result<wire::CheckpointFile> Kernel::save() const {
         wire::OutArchive archive(processes);
         for (; at < table_->size(); ++at) {
           const LpEntry& entry = table_->at(static_cast<std::uint32_t>(table_->first() + at));
-          state.clear();
-          wire::OutArchive own(state);
-          table_->class_of(entry).save(entry.object, own);
+          write_state(entry, state);
           archive << entry.sequence << entry.draws << entry.hash;
           archive.save_count(state.size());
           archive.save_binary(state.data(), state.size());
@@ -368,7 +465,8 @@ Result<wire::CheckpointFile> Kernel::save() const {
   std::vector<SavedEvent> events;
   for (const Event& event : queue_.all()) {
     if (cancelled_.contains({event.source, event.sequence})) continue;
-    const wire::ByteView payload = PayloadStore::view(event);
+    const wire::ByteView payload =
+        event.is_awaited() ? wire::ByteView(awaited_.at(event.payload).bytes) : PayloadStore::view(event);
     events.push_back({event.time,
                       event.sequence,
                       event.source,
@@ -406,7 +504,9 @@ void Kernel::load_processes(const Head& head, wire::ByteView bytes) {
     if (!table_->has(number)) continue;
     LpEntry& entry = table_->at(number);
     context_.id_ = LpId(id);
+    wire::SelfContained whole;
     wire::InArchive own(state);
+    own.attach(&whole);
     table_->class_of(entry).load(entry.object, own);
     if (own.remaining() > 0) throw wire::DecodeError("the state has bytes left");
     entry.sequence = read.sequence;
@@ -487,9 +587,7 @@ Result<std::vector<std::uint64_t>> Kernel::hashes() const {
       [&] {
         for (std::size_t i = 0; i < table_->size(); ++i) {
           const LpEntry& entry = table_->at(static_cast<std::uint32_t>(table_->first() + i));
-          state.clear();
-          wire::OutArchive archive(state);
-          table_->class_of(entry).save(entry.object, archive);
+          write_state(entry, state);
           hashes.push_back(mixed_in(entry.hash, state));
         }
       },

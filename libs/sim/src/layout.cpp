@@ -7,9 +7,9 @@
 namespace caftan::sim {
 
 void Layout::set_lookahead(Result<Time> least) {
-  if (!least) return fail(Error(Errc::invalid_config, "the lookahead of the model: " + least.error().text()));
+  if (!least) return fail(Error(Errc::invalid_config, "lookahead: that of the model: " + least.error().text()));
   if (least->ticks < 1)
-    return fail(Error(Errc::invalid_config, "the lookahead of the model is below one tick: it must be more than 0"));
+    return fail(Error(Errc::invalid_config, "lookahead: that of the model is below one tick, it must be more than 0"));
   lookahead_ = *least;
 }
 

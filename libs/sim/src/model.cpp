@@ -21,16 +21,23 @@ EventHandle LpContext::send_bytes(Time delay, const EventType& type, LpId to, Sc
   return kernel_->send(delay, type, to, options, bytes_);
 }
 
+EventHandle LpContext::send_future(Time delay, const EventType& type, LpId to, ScheduleOptions options,
+                                   std::unique_ptr<FutureEvent> value) {
+  return kernel_->send(delay, type, to, options, std::move(value));
+}
+
+std::uint64_t LpContext::seed() const noexcept { return kernel_->options_.seed; }
+
 bool LpContext::cancel(const EventHandle& event) { return kernel_->cancel(event); }
 
 Random LpContext::random(std::string_view stream) {
   const std::uint64_t name = base::fnv1a(stream);
-  return Random(kernel_->options_.seed, id_.value, name, kernel_->draws_of(stream));
+  return Random(seed(), id_.value, name, kernel_->draws_of(stream));
 }
 
 std::vector<double> LpContext::uniform_for(std::span<const std::uint64_t> numbers, std::uint64_t ordinal) const {
   std::vector<double> result(numbers.size());
-  sim::uniform_for(kernel_->options_.seed, numbers, ordinal, result);
+  sim::uniform_for(seed(), numbers, ordinal, result);
   return result;
 }
 
@@ -54,6 +61,10 @@ void Builder::fail(Error error) { layout_.fail(std::move(error)); }
 
 void Builder::warn(std::string text) {
   if (!table_) layout_.warn(std::move(text));
+}
+
+void Builder::plan(Time at, std::string what) {
+  if (!table_) layout_.plan({at, std::move(what)});
 }
 
 Builder::Slots Builder::reserve(const LpClass& type, std::uint64_t count) {

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <any>
 #include <functional>
+#include <vector>
 
 namespace caftan::rl::cartpole_test {
 namespace {
@@ -42,6 +44,41 @@ TEST(CartPole, EpisodeOfSeed0IsBitEqualToGymnasium) {
   EXPECT_EQ(course.reward, 334.0);
   const CartPoleState end = {-2.4084909319287977, -0.3886995569091872, 0.00761730896540313, -0.004843876371139921};
   EXPECT_EQ(environment.state(), end);
+}
+
+/// Archives of a test: the values in their order.
+struct Writer {
+  std::vector<std::any> values{};
+  template <class T>
+  Writer& operator&(const T& value) {
+    values.emplace_back(value);
+    return *this;
+  }
+};
+struct Reader {
+  const std::vector<std::any>& values;
+  std::size_t at = 0;
+  template <class T>
+  Reader& operator&(T& value) {
+    value = std::any_cast<T>(values.at(at++));
+    return *this;
+  }
+};
+
+TEST(CartPole, AnEpisodeThatWasWrittenGoesOnWithTheSameBits) {
+  CartPole environment;
+  ASSERT_TRUE(environment.reset(7));
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(environment.step(i % 2));
+  Writer writer;
+  environment.serialize(writer, 0);
+  CartPole other;
+  Reader reader{writer.values};
+  other.serialize(reader, 0);
+  EXPECT_EQ(other.state(), environment.state());
+  EXPECT_EQ(play(other, alternate).steps, play(environment, alternate).steps);
+  ASSERT_TRUE(environment.reset());
+  ASSERT_TRUE(other.reset());
+  EXPECT_EQ(other.state(), environment.state()) << "the next episode, too";
 }
 
 TEST(CartPole, EpisodeOfSeed42IsBitEqualToGymnasium) {

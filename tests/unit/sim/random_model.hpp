@@ -104,7 +104,19 @@ void react(const Shape& shape, Seen& seen, Host& host, std::uint64_t tag) {
   if (shape.finishes && host.now() > 15 && host.below(60) == 0) host.finish();
 }
 
-/// The library's process.
+/// A future in the shape of caftan::Future, whose value is there when it is asked for.
+template <class E>
+struct FutureOf {
+  using value_type = E;
+  E value{};
+  template <class F>
+  void then(F&& continuation) && {
+    continuation(Result<E>(value));
+  }
+  Result<E> result() && { return std::move(value); }
+};
+
+/// The library's process. Events of an odd tag are scheduled as futures.
 struct Process {
   using Events = sim::Events<Blank, Small, Large>;
   const Shape* shape = nullptr;
@@ -117,9 +129,13 @@ struct Process {
     std::uint64_t below(std::uint64_t n) { return lp.random().below(n); }
     EventHandle send(std::uint32_t to, std::int64_t delay, int priority, std::uint64_t kind, std::uint64_t tag) {
       if (kind == 0) return lp.schedule(Time{delay}, Blank{}, LpId(to), {.priority = priority});
-      if (kind == 1)
-        return lp.schedule(Time{delay}, Small{static_cast<std::uint32_t>(tag)}, LpId(to), {.priority = priority});
-      return lp.schedule(Time{delay}, Large{std::vector<std::uint8_t>(tag, 7)}, LpId(to), {.priority = priority});
+      if (kind == 1) return send(Small{static_cast<std::uint32_t>(tag)}, to, delay, priority, tag);
+      return send(Large{std::vector<std::uint8_t>(tag, 7)}, to, delay, priority, tag);
+    }
+    template <class E>
+    EventHandle send(E event, std::uint32_t to, std::int64_t delay, int priority, std::uint64_t tag) {
+      if (tag % 2 == 0) return lp.schedule(Time{delay}, event, LpId(to), {.priority = priority});
+      return lp.schedule(Time{delay}, FutureOf<E>{std::move(event)}, LpId(to), {.priority = priority});
     }
     bool cancel(const EventHandle& handle) { return lp.cancel(handle); }
     void finish() { lp.finish(); }

@@ -7,10 +7,12 @@
 /// How a model is written: caftan/sim/model.hpp. Rules: docs/protocols/simulation.md.
 #pragma once
 
+#include <algorithm>
 #include <any>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -212,10 +214,19 @@ class ClockDriver {
 /// Returns what a file that sets the clock and this model would do wrong, for `caftan check`.
 /// @param build       of the first partition
 /// @param partitions  how many there are
+/// @param end         of the run: what the model plans from then on is a warning
 std::vector<app::MissingRequirement> model_requirements(const std::function<void(Builder&)>& build,
-                                                        std::size_t partitions);
+                                                        std::size_t partitions, Time end = kNever);
 /// Returns what is wrong with the times of a clock, for `caftan check`.
 std::vector<app::MissingRequirement> clock_requirements(const ClockConfig& config, std::size_t partitions);
+/// Returns what prevents a run from going on from the checkpoint that the clock's `resume` names: there is none, it is
+/// at or behind the end, or of another seed, config or model, with the first difference. Nothing without `resume`.
+/// @param seed    run.seed
+/// @param model   the config of the partitions, as a file has it
+/// @param build   of the first partition; null: the model cannot be built before the run
+std::vector<app::MissingRequirement> resume_requirements(const ClockConfig& config, std::uint64_t seed,
+                                                         const std::string& model,
+                                                         const std::function<void(Builder&)>& build);
 
 /// The role type `NAME.partition`: holds the processes of one partition, and is passive.
 template <class Model>
@@ -273,19 +284,24 @@ class ClockRole final : public ClockDriver {
   using Partition = PartitionRole<Model>;
   using ClockDriver::ClockDriver;
 
-  /// Returns what is wrong with the times, and with the number of partitions.
+  /// Returns what is wrong with the times, with the number of partitions, and with the checkpoint to go on from.
   static std::vector<app::MissingRequirement> requirements(const Config& config, const app::RolePlace& place) {
     const auto used = place.uses.find("partitions");
     const std::size_t count = used == place.uses.end() ? 0 : used->second.size();
     std::vector<app::MissingRequirement> missing = clock_requirements(config, count);
+    if (count == 0) return missing;
+    auto model = std::any_cast<typename Model::Config>(*used->second.front());
+    std::function<void(Builder&)> build;
+    if constexpr (!Partition::kUsesContext) build = [&model](Builder& builder) { Model::build(builder, model); };
+    std::ranges::move(resume_requirements(config, place.root_seed, dump_settings(bind_settings(model), ""), build),
+                      std::back_inserter(missing));
     if constexpr (!Partition::kUsesContext) {
-      if (count == 0) return missing;
-      const auto& model = std::any_cast<const typename Model::Config&>(*used->second.front());
-      auto more = model_requirements([&model](Builder& builder) { Model::build(builder, model); }, count);
+      auto more = model_requirements(build, count, time_of(config.end_time).value_or(kNever));
       // What is wrong with the model alone is a finding of the partitions already.
       for (app::MissingRequirement& one : more) {
-        if (one.kind == app::MissingRequirement::Kind::doubt && one.keys == std::vector<std::string>{"partitions"})
-          missing.push_back(std::move(one));
+        const bool is_of_clock =
+            one.keys == std::vector<std::string>{"partitions"} || one.keys == std::vector<std::string>{"end_time"};
+        if (one.kind == app::MissingRequirement::Kind::doubt && is_of_clock) missing.push_back(std::move(one));
       }
     }
     return missing;

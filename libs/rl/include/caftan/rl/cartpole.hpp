@@ -33,7 +33,8 @@ using CartPoleState = std::array<double, 4>;
 /// Source: gymnasium.envs.classic_control.CartPoleEnv; Barto, Sutton and Anderson 1983.
 class CartPole final : public Environment {
  public:
-  explicit CartPole(CartPoleOptions options = {});
+  CartPole() : CartPole(CartPoleOptions()) {}
+  explicit CartPole(CartPoleOptions options);
 
   const EnvironmentSpec& spec() const noexcept override { return spec_; }
   FirstObservation reset(std::uint64_t seed) override;
@@ -42,6 +43,15 @@ class CartPole final : public Environment {
 
   /// Returns the state in double precision; observations round it.
   const CartPoleState& state() const noexcept { return state_; }
+
+  /// Writes or reads the episode and the random numbers, not the options: a CartPole of the same options goes on with
+  /// the same bits.
+  template <class Archive>
+  void serialize(Archive& archive, unsigned) {
+    std::array<std::uint64_t, 4> random = random_.state();
+    archive& state_& random& ended_;
+    random_.restore(random);
+  }
 
  private:
   EnvironmentSpec spec_;

@@ -49,6 +49,8 @@ class Pcg64 {
 
   /// Returns {state high, state low, increment high, increment low}: equal if and only if all later draws are equal.
   std::array<std::uint64_t, 4> state() const noexcept;
+  /// Goes on from what `state` of another generator has returned.
+  void restore(const std::array<std::uint64_t, 4>& state) noexcept;
 
  private:
   __extension__ using Word128 = unsigned __int128;

@@ -10,6 +10,7 @@
 
 #include "caftan/sim/statistics.hpp"
 #include "caftan/wire/archive.hpp"
+#include "caftan/wire/self_contained.hpp"
 #include "caftan/wire/type_name.hpp"
 
 namespace caftan::sim {
@@ -36,6 +37,7 @@ struct LpClass {
   std::size_t alignment = 0;
   std::span<const Handler> handlers{};
   void (*start)(void* lp, LpContext& context) = nullptr;
+  /// Writes the state to an archive with a SelfContained, `load` reads it from such a one.
   void (*save)(const void* lp, wire::OutArchive& archive) = nullptr;
   void (*load)(void* lp, wire::InArchive& archive) = nullptr;
   void (*destroy)(void* lp) = nullptr;
@@ -44,12 +46,25 @@ struct LpClass {
 
 namespace detail {
 
+/// Appends an event to `to`, with all that it has (SM-11). Throws EncodeError.
+template <class E>
+void write_event(const E& event, wire::Bytes& to) {
+  if constexpr (!std::is_empty_v<E>) {
+    wire::SelfContained whole;
+    wire::OutArchive archive(to);
+    archive.attach(&whole);
+    archive << event;
+  }
+}
+
 /// Reads an event of `payload`. Throws DecodeError.
 template <class E>
 E event_of(wire::ByteView payload) {
   E event{};
   if constexpr (!std::is_empty_v<E>) {
+    wire::SelfContained whole;
     wire::InArchive archive(payload);
+    archive.attach(&whole);
     archive >> event;
     if (archive.remaining() > 0) throw wire::DecodeError("the event has bytes left");
   }

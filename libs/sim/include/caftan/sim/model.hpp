@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <new>
 #include <span>
 #include <string>
@@ -12,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "caftan/sim/future_event.hpp"
 #include "caftan/sim/lp_class.hpp"
 #include "caftan/sim/lp_id.hpp"
 #include "caftan/sim/random.hpp"
@@ -28,6 +30,11 @@ struct ScheduleOptions {
   int priority = 0;  ///< -128 to 127; of events at one time the one of smaller priority comes first
 };
 
+/// How numbers of a type that sim does not know, such as tensors, are drawn: `draw(seed, numbers, ordinal)`.
+/// caftan/sim_tensor/uniform_for.hpp has that of at::Tensor.
+template <class Numbers>
+struct UniformFor;
+
 /// What the handlers of a process can do. It is valid during the call only. Threads: that of the handler.
 ///
 /// A mistake (a delay below the lookahead, an unknown process) ends the run: the function throws RpcException, and the
@@ -39,29 +46,32 @@ class LpContext {
   /// Returns the time of the event that is handled; 0 in `start`.
   Time now() const noexcept { return now_; }
 
-  /// Schedules `event` for the process `to`. An event is a value: it is written now, later changes do not count
-  /// (SM-11).
+  /// Schedules `event` for the process `to`. An event is a value: it is written now, later changes do not count, those
+  /// of the memory of its tensors neither (SM-11).
   /// @param delay  units >= 0, rounded to ticks; to another group at least the model's lookahead
+  /// @param event  an E, or a Future<E>, whose event has its key from now on (SM-12). The run waits for the future when
+  ///   the event is next, before a checkpoint, and for another partition at the end of the window; its error ends the
+  ///   run.
   /// Errors (thrown): lookahead_violation, bad_arguments (delay, unknown process, no handler there, priority),
   ///   limit_exceeded (too many pending events, too large an event).
   template <class E>
-  EventHandle schedule(double delay, const E& event, LpId to, ScheduleOptions options = {}) {
-    return send(delay_of<E>(delay, to), event, to, options);
+  EventHandle schedule(double delay, E&& event, LpId to, ScheduleOptions options = {}) {
+    return send(delay_of<E>(delay, to), std::forward<E>(event), to, options);
   }
   /// As above, with a delay in ticks.
   template <class E>
-  EventHandle schedule(Time delay, const E& event, LpId to, ScheduleOptions options = {}) {
-    return send(delay, event, to, options);
+  EventHandle schedule(Time delay, E&& event, LpId to, ScheduleOptions options = {}) {
+    return send(delay, std::forward<E>(event), to, options);
   }
   /// As above, for the process itself.
   template <class E>
-  EventHandle schedule(double delay, const E& event, ScheduleOptions options = {}) {
-    return send(delay_of<E>(delay, id_), event, id_, options);
+  EventHandle schedule(double delay, E&& event, ScheduleOptions options = {}) {
+    return send(delay_of<E>(delay, id_), std::forward<E>(event), id_, options);
   }
   /// As above, for the process itself, with a delay in ticks.
   template <class E>
-  EventHandle schedule(Time delay, const E& event, ScheduleOptions options = {}) {
-    return send(delay, event, id_, options);
+  EventHandle schedule(Time delay, E&& event, ScheduleOptions options = {}) {
+    return send(delay, std::forward<E>(event), id_, options);
   }
 
   /// Takes back an event that the process has scheduled for itself. Returns whether it was still pending.
@@ -75,6 +85,12 @@ class LpContext {
   /// Returns for each number one in [0, 1): a function of the run's seed, the number and `ordinal`, whatever process
   /// asks. @param numbers  for example of agents  @param ordinal  of the draw, for example a tick
   std::vector<double> uniform_for(std::span<const std::uint64_t> numbers, std::uint64_t ordinal) const;
+  /// As above, for numbers of another type: an int64 tensor gives a float64 tensor of its shape.
+  template <class Numbers>
+  requires requires { sizeof(UniformFor<Numbers>); }
+  auto uniform_for(const Numbers& numbers, std::uint64_t ordinal) const {
+    return UniformFor<Numbers>::draw(seed(), numbers, ordinal);
+  }
 
   /// Notes a value of the series `name`, which is kept if the run's file asks for it.
   void record(std::string_view name, double value);
@@ -92,9 +108,15 @@ class LpContext {
     std::uint64_t hash;
     std::string_view name;
   };
-  template <class E>
+  /// @tparam T  an event or a future of one, maybe a reference to it
+  template <class T>
   static constexpr EventType type_of() {
-    return {wire::type_hash<E>(), wire::type_name<E>()};
+    using E = std::remove_cvref_t<T>;
+    if constexpr (FutureOfEvent<E>) {
+      return type_of<typename E::value_type>();
+    } else {
+      return {wire::type_hash<E>(), wire::type_name<E>()};
+    }
   }
   template <class E>
   Time delay_of(double delay, LpId to) {
@@ -102,15 +124,23 @@ class LpContext {
   }
   Time delay_of(double delay, LpId to, const EventType& type);
   template <class E>
-  EventHandle send(Time delay, const E& event, LpId to, ScheduleOptions options) {
-    bytes_.clear();
-    if constexpr (!std::is_empty_v<E>) {
-      wire::OutArchive archive(bytes_);
-      archive << event;
+  EventHandle send(Time delay, E&& event, LpId to, ScheduleOptions options) {
+    using F = std::remove_cvref_t<E>;
+    if constexpr (FutureOfEvent<F>) {
+      static_assert(!std::is_lvalue_reference_v<E>,
+                    "a future is given away: lp.schedule(delay, std::move(future), to)");
+      return send_future(delay, type_of<F>(), to, options,
+                         std::make_unique<detail::FutureEventOf<F>>(std::forward<E>(event)));
+    } else {
+      bytes_.clear();
+      detail::write_event(event, bytes_);
+      return send_bytes(delay, type_of<F>(), to, options);
     }
-    return send_bytes(delay, type_of<E>(), to, options);
   }
   EventHandle send_bytes(Time delay, const EventType& type, LpId to, ScheduleOptions options);
+  EventHandle send_future(Time delay, const EventType& type, LpId to, ScheduleOptions options,
+                          std::unique_ptr<FutureEvent> value);
+  std::uint64_t seed() const noexcept;
 
   Kernel* kernel_;
   LpId id_{};
@@ -156,6 +186,9 @@ class Builder {
   void fail(Error error);
   /// Notes what is no error but probably a mistake; the run reports it.
   void warn(std::string text);
+  /// Notes what the config says of a moment of the run; `check` warns of a file whose run ends before.
+  /// @param what  for example "scenario: 'wheel.tyre' changes"
+  void plan(Time at, std::string what);
 
  private:
   struct Slots {

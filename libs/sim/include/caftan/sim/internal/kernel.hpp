@@ -110,9 +110,9 @@ class Kernel {
   /// Returns the statistics of all processes up to `now`, in the order of ids.
   std::vector<LpStatistic> statistics(Time now);
 
-  /// Returns processes and events at the present border. Errors: unsupported, user_error (a `serialize` threw),
-  /// limit_exceeded.
-  Result<wire::CheckpointFile> save() const;
+  /// Returns processes and events at the present border. Waits for the futures of pending events (SM-12).
+  /// Errors: unsupported, user_error (a `serialize` threw), limit_exceeded, those of the futures.
+  Result<wire::CheckpointFile> save();
   /// Takes from one file of a checkpoint what belongs to this partition. To be called for each file, instead of
   /// `start`; then `loaded`. Errors: malformed_payload, invalid_config (another model or seed).
   Result<void> load(const wire::CheckpointFile& file);
@@ -137,14 +137,29 @@ class Kernel {
       return mix64(key.second ^ key.first);
     }
   };
+  /// The value of a pending event that was scheduled as a future.
+  struct Awaited {
+    std::unique_ptr<FutureEvent> value{};  // null: it is there
+    std::string sending{};                 // who schedules what, for errors
+    wire::Bytes bytes{};
+  };
   struct Head;
 
   void enter(std::uint32_t id, Time now) noexcept;
   void run();
   void handle(const Event& event);
   void count_at_one_time(const Event& event);
+  Event make_event(Time delay, const LpContext::EventType& type, LpId to, ScheduleOptions options);
   EventHandle send(Time delay, const LpContext::EventType& type, LpId to, ScheduleOptions options,
                    wire::ByteView payload);
+  EventHandle send(Time delay, const LpContext::EventType& type, LpId to, ScheduleOptions options,
+                   std::unique_ptr<FutureEvent> value);
+  std::string too_large(wire::ByteView payload) const;
+  wire::ByteView wait_for(const Event& event);
+  void handle_awaited(Event event);
+  void send_awaited();
+  Result<void> wait_for_futures();
+  void release(const Event& event) noexcept;
   bool cancel(const EventHandle& event);
   std::uint64_t& draws_of(std::string_view stream);
   void ask_to_finish();
@@ -153,6 +168,7 @@ class Kernel {
   Result<void> guarded(const std::function<void()>& run);
   void push(Event event, wire::ByteView payload);
   bool is_pending(const EventHandle& event) const;
+  void write_state(const LpEntry& entry, wire::Bytes& state) const;
   void load_processes(const Head& head, wire::ByteView bytes);
 
   KernelOptions options_;
@@ -162,6 +178,9 @@ class Kernel {
   EventSink* sink_ = nullptr;
   EventQueue queue_;
   PayloadStore payloads_;
+  std::unordered_map<std::uint64_t, Awaited> awaited_;  // by the payload of their events
+  std::uint64_t next_awaited_ = 0;
+  std::vector<Event> leaving_;  // awaited events for other partitions, until the window ends
   std::unordered_set<Cancelled, CancelledHash> cancelled_;  // of pending events
   std::unordered_map<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t, StreamHash>
       draws_;  // of streams with names

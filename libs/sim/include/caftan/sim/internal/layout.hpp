@@ -29,6 +29,12 @@ class Layout {
     std::uint32_t type;  ///< position of the class
   };
 
+  /// What the config says of a moment of the run.
+  struct Plan {
+    Time at;
+    std::string what;
+  };
+
   // ---- filling it, by Builder
   void set_lookahead(Result<Time> least);
   void begin_group();
@@ -36,6 +42,7 @@ class Layout {
   std::uint64_t add(const LpClass& type, std::uint64_t count);
   void fail(Error error);
   void warn(std::string text) { warnings_.push_back(std::move(text)); }
+  void plan(Plan plan) { plans_.push_back(std::move(plan)); }
 
   /// Distributes the groups: consecutive ones to each partition, processes as evenly as groups allow.
   /// Errors: the first one of the model; bad_arguments (no process, too many).
@@ -74,6 +81,7 @@ class Layout {
   std::uint64_t digest() const noexcept;
   /// Returns what the model or its placement has that is probably a mistake.
   const std::vector<std::string>& warnings() const noexcept { return warnings_; }
+  const std::vector<Plan>& plans() const noexcept { return plans_; }
   const std::optional<Error>& failure() const noexcept { return failure_; }
   /// Returns "LP 7 (Queue)".
   std::string name_of(std::uint64_t id) const;
@@ -92,6 +100,7 @@ class Layout {
   std::vector<std::uint64_t> bounds_;    // first id of each partition, and size_
   std::optional<Error> failure_;
   std::vector<std::string> warnings_;
+  std::vector<Plan> plans_;
 };
 
 }  // namespace caftan::sim
