@@ -100,8 +100,8 @@ class Bootstrap(unittest.TestCase):
         done = self.start("run", "my file.toml", "key=a b", HAVE_PACKAGES="")
         self.assertEqual(done.stdout, f"[{self.where}][run][my file.toml][key=a b]")
         self.assertEqual(done.returncode, 7)
-        self.assertIn("first start here: installs 14 Debian packages", done.stderr)
-        for line in ("[1/4] packages   14 of 14 missing, 2 with what they need", "[2/4] libtorch   543 MB",
+        self.assertIn("first start here: installs 15 Debian packages", done.stderr)
+        for line in ("[1/4] packages   15 of 15 missing, 2 with what they need", "[2/4] libtorch   543 MB",
                      "[3/4] configure  CAF 0.17.6, libtorch 2.11.0", "[4/4] build", "the next start skips this"):
             self.assertIn(line, done.stderr)
         self.assertEqual(self.called(), ["apt-get"] * 4 + ["fetch", "cmake", "cmake"])
@@ -158,7 +158,7 @@ class Bootstrap(unittest.TestCase):
     def test_without_root_it_prints_the_line_to_run_and_changes_nothing(self):
         done = self.start("run", "a.toml", HAVE_PACKAGES="", USER_ID="1000")
         self.assertEqual(done.returncode, 3)
-        self.assertIn("caftan: 14 Debian packages are missing and only root can install them. Run this, then start "
+        self.assertIn("caftan: 15 Debian packages are missing and only root can install them. Run this, then start "
                       "again:\n    sudo apt-get install -y --no-install-recommends g++ cmake ninja-build", done.stderr)
         self.assertEqual(self.called(), [])
 
