@@ -33,7 +33,7 @@ Result<void> Seats::take(Trajectories trajectories) {
 Result<void> Seats::ask(std::uint64_t actor, std::uint64_t sent, std::function<void()> reply) {
   if (actor >= seats_.size()) return no_actor(actor, seats_.size());
   Seat& seat = seats_[actor];
-  if (is_over_ || seat.learned >= sent) {
+  if (is_over_ || seat.answered >= sent) {
     reply();
     return {};
   }
@@ -82,8 +82,9 @@ std::vector<Trajectories> Seats::next_batch() {
 void Seats::answer() {
   std::vector<std::function<void()>> due;
   for (Seat& seat : seats_) {
+    seat.answered = seat.learned;
     std::erase_if(seat.questions, [&](Question& question) {
-      if (!is_over_ && seat.learned < question.sent) return false;
+      if (!is_over_ && seat.answered < question.sent) return false;
       due.push_back(std::move(question.reply));
       return true;
     });

@@ -24,8 +24,8 @@ class Seats {
   /// Takes what an actor has played. Errors: bad_arguments (no such actor; more than it may be ahead).
   Result<void> take(Trajectories trajectories);
 
-  /// Calls `reply` as soon as the learner has learned from `sent` trajectories of an actor, or at the end: now or in
-  /// `answer`. Errors: bad_arguments (no such actor, or it has not sent so many); `reply` is not called then.
+  /// Calls `reply` as soon as an update that is over has learned from `sent` trajectories of an actor, or at the end:
+  /// now, or in the `answer` with which that update ends. Errors: bad_arguments (no such actor, or it has not sent so many); `reply` is not called then.
   Result<void> ask(std::uint64_t actor, std::uint64_t sent, std::function<void()> reply);
 
   /// Returns whether there is enough for an update.
@@ -52,6 +52,7 @@ class Seats {
   struct Seat {
     std::uint64_t sent = 0;
     std::uint64_t learned = 0;
+    std::uint64_t answered = 0;  // of these, those of updates that are over
     bool is_lost = false;
     std::vector<Question> questions{};
   };

@@ -28,8 +28,8 @@ std::string fingerprint_of(const Finished& run) { return line_with(run.out, "fin
 
 /// Returns the events of the line "virtual time 100, 813056 events in 0.21 s".
 double events_of(const Finished& run) {
-  const std::string line = line_with(run.out, "virtual time ");
-  return line.empty() ? 0 : std::stod(line.substr(line.find(", ") + 2));
+  const std::size_t end = run.out.find(" events in ");
+  return end == std::string::npos ? 0 : std::stod(run.out.substr(run.out.rfind(' ', end - 1)));
 }
 
 /// Returns one measure of scalars.csv.

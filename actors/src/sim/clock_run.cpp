@@ -50,6 +50,9 @@ Result<sim::GrantOptions> options_of(const sim::ClockConfig& config) {
   return options;
 }
 
+/// Returns the series of a text such as "'chassis.positon'; did you mean 'chassis.position'?".
+std::string series_of(const std::string& missing) { return missing.substr(0, missing.rfind("; did you mean ")); }
+
 /// Returns the first multiple of `every` behind `from`.
 Time multiple_behind(Time from, Time every) {
   if (every == Time{}) return sim::kNever;
@@ -255,8 +258,12 @@ Result<void> ClockRun::take(std::uint32_t partition, sim::BorderReply reply, boo
   if (wants_hash) hash += reply.hash;
   work_[partition] = {report.windows, base::Duration(reply.busy), base::Duration(reply.waiting)};
   std::ranges::move(reply.records, std::back_inserter(records));
-  std::erase_if(missing_series_, [&](const std::string& series) {
-    return std::ranges::find(reply.missing, series) == reply.missing.end();
+  // A series is missing if no partition has it; the nearest name is known to those that record that one.
+  std::erase_if(missing_series_, [&](std::string& series) {
+    const auto same = std::ranges::find(reply.missing, series_of(series), series_of);
+    if (same == reply.missing.end()) return true;
+    series = std::max(series, *same, [](const std::string& a, const std::string& b) { return a.size() < b.size(); });
+    return false;
   });
   for (bool has_more = reply.has_more; has_more;) {
     auto page = partitions_[partition].records().result();

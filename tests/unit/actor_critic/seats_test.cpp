@@ -60,6 +60,21 @@ TEST(Seats, AnActorThatAsksIsAnsweredWhenItsTrajectoriesWereLearnedFrom) {
   EXPECT_EQ(second, 2) << "after the end at once";
 }
 
+// A learner waits for an evaluation in the middle of an update: an actor that asks then would play on with weights from
+// before a checkpoint, at which all actors begin anew.
+TEST(Seats, AnActorThatAsksDuringAnUpdateIsAnsweredWhenItIsOver) {
+  Seats seats(1, 0, 0);
+  int replies = 0;
+  ASSERT_TRUE(seats.take(of(0)));
+  (void)seats.next_batch();
+  ASSERT_TRUE(seats.ask(0, 1, [&] { ++replies; }));
+  EXPECT_EQ(replies, 0);
+  seats.answer();
+  EXPECT_EQ(replies, 1);
+  ASSERT_TRUE(seats.ask(0, 1, [&] { ++replies; }));
+  EXPECT_EQ(replies, 2) << "the update is over";
+}
+
 TEST(Seats, RefuseWhatAnActorCannotHaveSent) {
   Seats seats(2, 0, 0);
   EXPECT_EQ(seats.take(of(2)).error().code(), Errc::bad_arguments);
