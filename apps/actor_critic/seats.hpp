@@ -25,7 +25,8 @@ class Seats {
   Result<void> take(Trajectories trajectories);
 
   /// Calls `reply` as soon as an update that is over has learned from `sent` trajectories of an actor, or at the end:
-  /// now, or in the `answer` with which that update ends. Errors: bad_arguments (no such actor, or it has not sent so many); `reply` is not called then.
+  /// now, or in the `answer` with which that update ends. Errors: bad_arguments (no such actor, or it has not sent so
+  /// many); `reply` is not called then.
   Result<void> ask(std::uint64_t actor, std::uint64_t sent, std::function<void()> reply);
 
   /// Returns whether there is enough for an update.

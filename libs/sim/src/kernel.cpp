@@ -1,11 +1,12 @@
 #include "caftan/sim/internal/kernel.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "caftan/base/fnv1a.hpp"
+#include "kernel_checkpoint.hpp"
 #include "model_code.hpp"
+#include "rolling_hash.hpp"
 
 namespace caftan::sim {
 namespace {
@@ -13,86 +14,12 @@ namespace {
 constexpr int kPriorityZero = 128;
 constexpr std::size_t kHashedBytes = 64;
 
-/// Adds a word to a rolling hash.
-constexpr std::uint64_t mixed_in(std::uint64_t hash, std::uint64_t word) noexcept {
-  hash = (hash ^ word) * 0x9e3779b97f4a7c15ULL;
-  return hash ^ (hash >> 32);
-}
-
-std::uint64_t mixed_in(std::uint64_t hash, wire::ByteView bytes) noexcept {
-  hash = mixed_in(hash, bytes.size());
-  while (!bytes.empty()) {
-    std::uint64_t word = 0;
-    const std::size_t size = std::min(bytes.size(), sizeof word);
-    std::memcpy(&word, bytes.data(), size);
-    hash = mixed_in(hash, word);
-    bytes = bytes.subspan(size);
-  }
-  return hash;
-}
-
 EventHandle handle_of(const Event& event) {
   return {Time{event.time}, event.sequence, LpId(event.source), LpId(event.to),
           static_cast<std::uint8_t>(event.priority)};
 }
 
-/// An event of a checkpoint.
-struct SavedEvent {
-  std::int64_t time = 0;
-  std::uint64_t sequence = 0;
-  std::uint32_t source = 0;
-  std::uint32_t to = 0;
-  std::uint8_t priority = 0;
-  std::uint8_t type = 0;
-  std::vector<std::byte> payload{};
-
-  template <class Archive>
-  void serialize(Archive& archive, unsigned) {
-    archive& time& sequence& source& to& priority& type& payload;
-  }
-};
-
-/// How many numbers a process has drawn from a stream with a name.
-struct SavedStream {
-  std::uint32_t lp = 0;
-  std::uint64_t name = 0;
-  std::uint64_t draws = 0;
-  bool operator<(const SavedStream& other) const { return std::pair(lp, name) < std::pair(other.lp, other.name); }
-
-  template <class Archive>
-  void serialize(Archive& archive, unsigned) {
-    archive& lp& name& draws;
-  }
-};
-
-constexpr char kKind[] = "caftan.sim.partition";
-
-/// Reads one record of a checkpoint.
-template <class T>
-Result<void> read_record(const wire::CheckpointFile& file, const char* name, T& into) {
-  const Result<wire::ByteView> bytes = file.find(name);
-  if (!bytes) return bytes.error();
-  return wire::decode_into(*bytes, into);
-}
-
 }  // namespace
-
-/// What a file of a checkpoint says of itself.
-struct Kernel::Head {
-  std::uint64_t digest = 0;
-  std::uint64_t seed = 0;
-  std::uint64_t first = 0;  // id
-  std::uint64_t count = 0;  // of processes
-  Time bound{};
-  Time finish = kNever;
-  Time least_delay = kNever;
-  EventCounters counters{};
-
-  template <class Archive>
-  void serialize(Archive& archive, unsigned) {
-    archive& digest& seed& first& count& bound& finish& least_delay& counters;
-  }
-};
 
 Kernel::Kernel(std::unique_ptr<const Layout> layout, std::unique_ptr<LpTable> table, std::uint32_t partition,
                KernelOptions options)
@@ -167,11 +94,11 @@ void Kernel::run() {
 
 void Kernel::handle(const Event& event) {
   if (event.time != current_.time) {
-    at_one_time_ = 0;
-    if (!of_groups_.empty()) of_groups_.clear();
+    at_one_time_.events = 0;
+    if (!at_one_time_.of_groups.empty()) at_one_time_.of_groups.clear();
   }
   current_ = event;
-  if (++at_one_time_ > options_.same_time) count_at_one_time(event);
+  if (++at_one_time_.events > options_.same_time) count_at_one_time(event);
   LpEntry& entry = table_->at(event.to);
   const wire::ByteView payload = PayloadStore::view(event);
   if (options_.watch) options_.watch->before(event, payload);
@@ -191,7 +118,7 @@ void Kernel::handle(const Event& event) {
 
 /// Counts by group, once so many events were handled at one time that a group may be in an endless loop (SM-17).
 void Kernel::count_at_one_time(const Event& event) {
-  if (++of_groups_[layout_->group_of(event.to)] <= options_.same_time) return;
+  if (++at_one_time_.of_groups[layout_->group_of(event.to)] <= options_.same_time) return;
   context_.id_ = LpId(event.to);
   fail(Errc::limit_exceeded,
        layout_->name_of(event.to) + " gets " + std::string(layout_->event_types()[event.type].name) + " at " +
@@ -256,7 +183,8 @@ Event Kernel::make_event(Time delay, const LpContext::EventType& type, LpId to, 
 
 EventHandle Kernel::send(Time delay, const LpContext::EventType& type, LpId to, ScheduleOptions options,
                          wire::ByteView payload) {
-  if (payload.size() > options_.largest_event) fail(Errc::limit_exceeded, sending(type, to) + too_large(payload));
+  if (payload.size() > options_.largest_event)
+    fail(Errc::limit_exceeded, sending(type, to) + too_large(payload.size(), options_.largest_event));
   const Event event = make_event(delay, type, to, options);
   if (table_->has(to.value)) {
     push(event, payload);
@@ -266,38 +194,26 @@ EventHandle Kernel::send(Time delay, const LpContext::EventType& type, LpId to, 
   return handle_of(event);
 }
 
-std::string Kernel::too_large(wire::ByteView payload) const {
-  return ": the event has " + std::to_string(payload.size()) +
-         " bytes, more than limits.message allows: " + std::to_string(options_.largest_event);
-}
-
 // ---- events whose values are futures (SM-12)
 
 EventHandle Kernel::send(Time delay, const LpContext::EventType& type, LpId to, ScheduleOptions options,
                          std::unique_ptr<FutureEvent> value) {
   Event event = make_event(delay, type, to, options);
   event.size = Event::kAwaited;
-  event.payload = next_awaited_++;
-  awaited_[event.payload] = {std::move(value), sending(type, to), {}};
+  event.payload = awaited_.add(std::move(value), sending(type, to));
   if (table_->has(to.value)) {
     queue_.push(event);
   } else {
-    leaving_.push_back(event);
+    awaited_.leave(event);
   }
   return handle_of(event);
 }
 
-/// Waits for the value of an event, once, and returns its bytes.
+/// Waits for the value of an event and returns its bytes.
 wire::ByteView Kernel::wait_for(const Event& event) {
-  Awaited& awaited = awaited_.at(event.payload);
-  if (const auto value = std::exchange(awaited.value, nullptr)) {
-    if (const Result<void> written = value->write(awaited.bytes); !written)
-      fail(written.error().code(),
-           awaited.sending + ": the future of this event has failed: " + written.error().message());
-    if (awaited.bytes.size() > options_.largest_event)
-      fail(Errc::limit_exceeded, awaited.sending + too_large(awaited.bytes));
-  }
-  return awaited.bytes;
+  const Result<wire::ByteView> bytes = awaited_.wait_for(event.payload, options_.largest_event);
+  if (!bytes) fail(bytes.error().code(), bytes.error().message());
+  return *bytes;
 }
 
 void Kernel::handle_awaited(Event event) {
@@ -310,7 +226,7 @@ void Kernel::handle_awaited(Event event) {
 /// Sends the awaited events for other partitions: before the frames that say what this partition has sent.
 void Kernel::send_awaited() {
   if (failure_) return;
-  for (const Event& waiting : std::exchange(leaving_, {})) {
+  for (const Event& waiting : awaited_.take_leaving()) {
     Event event = waiting;
     event.size = 0;
     event.payload = 0;
@@ -434,148 +350,18 @@ std::vector<LpStatistic> Kernel::statistics(Time now) {
   return all;
 }
 
-/// Sets `state` to the bytes of a process's state.
-void Kernel::write_state(const LpEntry& entry, wire::Bytes& state) const {
-  state.clear();
-  wire::SelfContained whole;
-  wire::OutArchive archive(state);
-  archive.attach(&whole);
-  table_->class_of(entry).save(entry.object, archive);
-}
-
-Result<wire::CheckpointFile> Kernel::save() {
-  if (auto done = wait_for_futures(); !done) return done.error();
-  wire::Bytes processes;
-  wire::Bytes state;
-  std::size_t at = 0;
-  const auto where = [&] { return layout_->name_of(table_->first() + at) + ", serialize"; };
-  const std::optional<Error> thrown = run_model_code(
-      [&] {
-        wire::OutArchive archive(processes);
-        for (; at < table_->size(); ++at) {
-          const LpEntry& entry = table_->at(static_cast<std::uint32_t>(table_->first() + at));
-          write_state(entry, state);
-          archive << entry.sequence << entry.draws << entry.hash;
-          archive.save_count(state.size());
-          archive.save_binary(state.data(), state.size());
-        }
-      },
-      where);
-  if (thrown) return *thrown;
-  std::vector<SavedEvent> events;
-  for (const Event& event : queue_.all()) {
-    if (cancelled_.contains({event.source, event.sequence})) continue;
-    const wire::ByteView payload =
-        event.is_awaited() ? wire::ByteView(awaited_.at(event.payload).bytes) : PayloadStore::view(event);
-    events.push_back({event.time,
-                      event.sequence,
-                      event.source,
-                      event.to,
-                      static_cast<std::uint8_t>(event.priority),
-                      static_cast<std::uint8_t>(event.type),
-                      {payload.begin(), payload.end()}});
-  }
-  std::vector<SavedStream> streams;
-  for (const auto& [key, draws] : draws_) streams.push_back({key.first, key.second, draws});
-  std::sort(streams.begin(), streams.end());
-  const Head head{layout_->digest(), options_.seed, table_->first(), table_->size(), bound_,
-                  finish_,           least_delay_,  counters_};
-  wire::CheckpointFile file{.kind = kKind};
-  const auto add = [&file](const char* name, Result<wire::Bytes> bytes) -> Result<void> {
-    if (!bytes) return bytes.error();
-    file.records.push_back({name, *std::move(bytes)});
-    return {};
-  };
-  file.records.push_back({"processes", std::move(processes)});
-  if (auto done = add("head", wire::encode(head)); !done) return done.error();
-  if (auto done = add("events", wire::encode(events)); !done) return done.error();
-  if (auto done = add("streams", wire::encode(streams)); !done) return done.error();
-  if (auto done = add("last", wire::encode(recorder_.last())); !done) return done.error();
-  return file;
-}
-
-void Kernel::load_processes(const Head& head, wire::ByteView bytes) {
-  wire::InArchive archive(bytes);
-  for (std::uint64_t id = head.first; id < head.first + head.count; ++id) {
-    LpEntry read;
-    archive >> read.sequence >> read.draws >> read.hash;
-    const wire::ByteView state = archive.take(archive.load_count());
-    const auto number = static_cast<std::uint32_t>(id);
-    if (!table_->has(number)) continue;
-    LpEntry& entry = table_->at(number);
-    context_.id_ = LpId(id);
-    wire::SelfContained whole;
-    wire::InArchive own(state);
-    own.attach(&whole);
-    table_->class_of(entry).load(entry.object, own);
-    if (own.remaining() > 0) throw wire::DecodeError("the state has bytes left");
-    entry.sequence = read.sequence;
-    entry.draws = read.draws;
-    entry.hash = read.hash;
-    ++loaded_;
-  }
-  if (archive.remaining() > 0) throw wire::DecodeError("there are bytes behind the last process");
-}
-
-Result<void> Kernel::load(const wire::CheckpointFile& file) {
-  Head head;
-  std::vector<SavedEvent> events;
-  std::vector<SavedStream> streams;
-  std::vector<Recorder::Last> last;
-  if (auto done = read_record(file, "head", head); !done) return done;
-  if (head.digest != layout_->digest())
-    return Error(Errc::invalid_config,
-                 "the checkpoint is of another model: its processes, events, groups or lookahead differ");
-  if (head.seed != options_.seed)
-    return Error(Errc::invalid_config, "the checkpoint is of a run with another seed: " + std::to_string(head.seed) +
-                                           ", not " + std::to_string(options_.seed));
-  if (head.first > layout_->size() || head.count > layout_->size() - head.first)
-    return Error(Errc::malformed_payload, "the checkpoint has processes that the model does not have");
-  if (auto done = read_record(file, "events", events); !done) return done;
-  if (auto done = read_record(file, "streams", streams); !done) return done;
-  if (auto done = read_record(file, "last", last); !done) return done;
-  const Result<wire::ByteView> processes = file.find("processes");
-  if (!processes) return processes.error();
-  const auto where = [this] { return layout_->name_of(context_.id_.value) + ", its state in the checkpoint"; };
-  if (const std::optional<Error> thrown = run_model_code([&] { load_processes(head, *processes); }, where))
-    return *thrown;
-  for (const SavedEvent& saved : events) {
-    if (!table_->has(saved.to)) continue;
-    Event event{.time = saved.time, .source = saved.source, .to = saved.to};
-    event.sequence = saved.sequence;
-    event.priority = saved.priority;
-    event.type = saved.type;
-    const bool is_known =
-        saved.type < layout_->event_types().size() && table_->handler(table_->at(saved.to).type, saved.type);
-    if (!is_known || saved.time < head.bound.ticks || saved.time == kNever.ticks ||
-        saved.sequence >= Event::kSequences || saved.source >= layout_->size())
-      return Error(Errc::malformed_payload, "the checkpoint has an event that cannot be: of LP " +
-                                                std::to_string(saved.source) + " for LP " + std::to_string(saved.to));
-    push(event, saved.payload);
-  }
-  for (const SavedStream& stream : streams) {
-    if (table_->has(stream.lp)) draws_[{stream.lp, stream.name}] = stream.draws;
-  }
-  for (const Recorder::Last& one : last) {
-    if (table_->has(one.lp.value)) recorder_.restore(one);
-  }
-  bound_ = std::max(bound_, head.bound);
-  finish_ = std::min(finish_, head.finish);
-  least_delay_ = std::min(least_delay_, head.least_delay);
-  // Each file's counts go on in one partition: the one that holds its first process.
-  if (head.count > 0 && table_->has(static_cast<std::uint32_t>(head.first))) {
-    counters_.sent += head.counters.sent;
-    counters_.handled += head.counters.handled;
-    counters_.cancelled += head.counters.cancelled;
-  }
-  return {};
-}
-
 Result<void> Kernel::loaded() const {
   if (loaded_ == table_->size()) return {};
   return Error(Errc::malformed_payload, "the files of the checkpoint have " + std::to_string(loaded_) + " of the " +
                                             std::to_string(table_->size()) + " processes of this partition");
 }
+
+Result<wire::CheckpointFile> Kernel::save() {
+  if (auto done = wait_for_futures(); !done) return done.error();
+  return KernelCheckpoint(*this).save();
+}
+
+Result<void> Kernel::load(const wire::CheckpointFile& file) { return KernelCheckpoint(*this).load(file); }
 
 Result<std::vector<std::uint64_t>> Kernel::hashes() const {
   if (failure_) return *failure_;
@@ -587,7 +373,7 @@ Result<std::vector<std::uint64_t>> Kernel::hashes() const {
       [&] {
         for (std::size_t i = 0; i < table_->size(); ++i) {
           const LpEntry& entry = table_->at(static_cast<std::uint32_t>(table_->first() + i));
-          write_state(entry, state);
+          write_state(*table_, entry, state);
           hashes.push_back(mixed_in(entry.hash, state));
         }
       },

@@ -1,5 +1,6 @@
 // Random models and partitions through both rules, in random orders of frames, against a naive sequential loop: the
-// same events in the same order at each process, and the same hashes (SM-1, SM-4, SM-6 to SM-9, SM-12, SM-14, SM-15, SM-18).
+// same events in the same order at each process, and the same hashes (SM-1, SM-4, SM-6 to SM-9, SM-12, SM-14, SM-15,
+// SM-18).
 #include <gtest/gtest.h>
 
 #include <deque>

@@ -11,6 +11,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "caftan/sim/internal/awaited_values.hpp"
 #include "caftan/sim/internal/event_queue.hpp"
 #include "caftan/sim/internal/layout.hpp"
 #include "caftan/sim/internal/lp_table.hpp"
@@ -124,6 +125,7 @@ class Kernel {
 
  private:
   friend class LpContext;
+  friend class KernelCheckpoint;
   struct Cancelled {
     std::uint32_t source;
     std::uint64_t sequence;
@@ -137,13 +139,11 @@ class Kernel {
       return mix64(key.second ^ key.first);
     }
   };
-  /// The value of a pending event that was scheduled as a future.
-  struct Awaited {
-    std::unique_ptr<FutureEvent> value{};  // null: it is there
-    std::string sending{};                 // who schedules what, for errors
-    wire::Bytes bytes{};
+  /// How many events were handled at the time of the newest.
+  struct AtOneTime {
+    std::uint64_t events = 0;
+    std::unordered_map<std::uint32_t, std::uint64_t> of_groups{};  // once there are many
   };
-  struct Head;
 
   void enter(std::uint32_t id, Time now) noexcept;
   void run();
@@ -154,7 +154,6 @@ class Kernel {
                    wire::ByteView payload);
   EventHandle send(Time delay, const LpContext::EventType& type, LpId to, ScheduleOptions options,
                    std::unique_ptr<FutureEvent> value);
-  std::string too_large(wire::ByteView payload) const;
   wire::ByteView wait_for(const Event& event);
   void handle_awaited(Event event);
   void send_awaited();
@@ -168,8 +167,6 @@ class Kernel {
   Result<void> guarded(const std::function<void()>& run);
   void push(Event event, wire::ByteView payload);
   bool is_pending(const EventHandle& event) const;
-  void write_state(const LpEntry& entry, wire::Bytes& state) const;
-  void load_processes(const Head& head, wire::ByteView bytes);
 
   KernelOptions options_;
   std::unique_ptr<const Layout> layout_;
@@ -178,9 +175,7 @@ class Kernel {
   EventSink* sink_ = nullptr;
   EventQueue queue_;
   PayloadStore payloads_;
-  std::unordered_map<std::uint64_t, Awaited> awaited_;  // by the payload of their events
-  std::uint64_t next_awaited_ = 0;
-  std::vector<Event> leaving_;  // awaited events for other partitions, until the window ends
+  AwaitedValues awaited_;
   std::unordered_set<Cancelled, CancelledHash> cancelled_;  // of pending events
   std::unordered_map<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t, StreamHash>
       draws_;  // of streams with names
@@ -191,9 +186,8 @@ class Kernel {
   Time finish_ = kNever;
   Time least_delay_ = kNever;
   EventCounters counters_;
-  std::uint64_t at_one_time_ = 0;                               // events handled at the time of current_
-  std::unordered_map<std::uint32_t, std::uint64_t> of_groups_;  // those by group, once there are many
-  std::uint64_t loaded_ = 0;                                    // processes
+  AtOneTime at_one_time_;
+  std::uint64_t loaded_ = 0;  // processes
   std::optional<Error> failure_;
 };
 
