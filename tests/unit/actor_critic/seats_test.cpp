@@ -97,6 +97,7 @@ TEST(Seats, GoOnWithoutAnActorThatIsLost) {
   ASSERT_TRUE(seats.is_ready());
   EXPECT_EQ(actors_of(seats.next_batch()), (std::vector<std::uint64_t>{1}));
   ASSERT_TRUE(seats.ask(1, 1, [&] { ++answered; }));
+  seats.answer();
   EXPECT_EQ(answered, 1);
   seats.lose(1);
   EXPECT_FALSE(seats.is_ready()) << "none is left";
