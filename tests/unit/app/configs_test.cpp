@@ -25,7 +25,8 @@ struct Guide {
 const Guide kActorCritic{"actor_critic_cartpole.toml",
                          "learner",
                          "actor_critic.learner",
-                         {"target", "goal", "unroll", "lr", "evaluate_every"}};
+                         {"target", "goal", "unroll", "lr", "evaluate_every", "ahead", "lambda", "reward_scale",
+                          "normalize_advantages", "schedule"}};
 const Guide kCartPole{"cartpole.toml", "agent", "cartpole.agent", {"solved_at"}};
 const Guide kBatchServer{
     "batch_parameter_server.toml", "server", "batch_parameter_server.server", {"rounds", "goal", "momentum", "every"}};
