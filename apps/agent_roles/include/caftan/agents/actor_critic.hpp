@@ -1,5 +1,5 @@
 /// The roles of `actor_critic` and the command `play` for a program with environments of its own. Start with
-/// `add_actor_critic`; CMake: `caftan::agents`. docs/guide/environments.md has a whole program.
+/// `add_actor_critic`; CMake: `caftan::agents`. docs/guide/own-environment.md has a whole program.
 #pragma once
 
 namespace caftan {
