@@ -80,9 +80,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::vector<std::byte> room(kMost + 16, std::byte{0x5a});
   std::size_t rings = 0;
   std::size_t calls = 0;
-  bool reads = true;  // a side that has found a wrong number is not used again, as in a session
+  bool reads = true;  // a side that has found a wrong number is not used again, as in a session,
   bool writes = true;
-  for (std::size_t at = 2; at + 3 <= size && (reads || writes); at += 3) {
+  const bool goes_on = (data[0] & 0x20) != 0;  // or it is: it must stay within its memory then, too
+  for (std::size_t at = 2; at + 3 <= size && (reads || writes || goes_on); at += 3) {
     const std::size_t amount = (std::size_t{data[at + 1]} << 8 | data[at + 2]) % (kMost + 1);
     const iovec parts[2] = {{room.data(), amount / 3}, {room.data() + amount / 3, amount - amount / 3}};
     const auto ring = [&rings] { ++rings; };
@@ -90,7 +91,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     switch (data[at] & 7) {
       case 0:
       case 1: {
-        if (!reads) break;
+        if (!reads && !goes_on) break;
         const auto got = reader.read(parts, 2, ring);
         reads = got.has_value();
         require(got ? *got <= std::min(amount, kRing) : got.error().code() == Errc::malformed_payload);
@@ -98,7 +99,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       }
       case 2:
       case 3: {
-        if (!writes) break;
+        if (!writes && !goes_on) break;
         const auto put = writer.write(parts, 2, ring);
         writes = put.has_value();
         require(put ? *put <= std::min(amount, kRing) : put.error().code() == Errc::malformed_payload);
