@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gif_lib.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -84,7 +85,9 @@ class GifFile {
     const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     int failure = E_GIF_ERR_OPEN_FAILED;
     if (descriptor >= 0) gif_ = EGifOpenFileHandle(descriptor, &failure);
-    if (!gif_) fail(failure);
+    if (gif_) return;
+    fail(failure);
+    if (descriptor >= 0) ::close(descriptor);
   }
   GifFile(const GifFile&) = delete;
   GifFile& operator=(const GifFile&) = delete;

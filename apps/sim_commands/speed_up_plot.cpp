@@ -1,6 +1,5 @@
 #include "sim_commands/speed_up_plot.hpp"
 
-#include <charconv>
 #include <cmath>
 #include <fstream>
 #include <limits>
@@ -10,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "caftan/app/internal/csv.hpp"
 #include "caftan/svg/internal/chart.hpp"
 
 namespace caftan::sim_commands {
@@ -29,30 +29,10 @@ struct Times {
 /// By number of replicas.
 using Line = std::map<double, Times>;
 
-/// Returns the cells of a line of a CSV file; a cell with a comma stands in quotes, in which "" is a quote.
-std::vector<std::string> cells_of(std::string_view line) {
-  std::vector<std::string> cells(1);
-  bool is_quoted = false;
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    const char c = line[i];
-    if (c == '"' && is_quoted && i + 1 < line.size() && line[i + 1] == '"') {
-      cells.back() += line[++i];
-    } else if (c == '"') {
-      is_quoted = !is_quoted;
-    } else if (c == ',' && !is_quoted) {
-      cells.emplace_back();
-    } else {
-      cells.back() += c;
-    }
-  }
-  return cells;
-}
-
-std::optional<double> number(const std::string& text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) return std::nullopt;
-  return value;
+/// Returns a number that is finite.
+std::optional<double> number(std::string_view field) {
+  const std::optional<double> value = app::number_of(field);
+  return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
 /// Where the heading of a sweep has what is drawn.
@@ -63,8 +43,8 @@ struct Columns {
   std::size_t mean = 0;
   std::size_t half = 0;
 
-  static Result<Columns> find(const fs::path& file, const std::string& line) {
-    Columns found{.heading = cells_of(line)};
+  static Result<Columns> find(const fs::path& file, std::vector<std::string> heading) {
+    Columns found{.heading = std::move(heading)};
     const std::size_t columns = found.heading.size();
     while (found.keys < columns && found.heading[found.keys] != "n") ++found.keys;
     found.replicas = found.mean = found.half = columns;
@@ -120,19 +100,23 @@ bool is_sweep(const fs::path& folder) {
 Result<std::string> draw_speed_up(const fs::path& sweep) {
   const fs::path file = sweep / "sweep.csv";
   std::ifstream stream(file);
-  std::string row;
-  if (!std::getline(stream, row)) return Error(Errc::io_error, file.string() + ": it is not there");
-  const Result<Columns> columns = Columns::find(file, row);
+  app::CsvReader reader(stream);
+  std::vector<std::string> cells;
+  const Result<bool> head = reader.next(cells);
+  if (!head || !*head) return Error(Errc::io_error, file.string() + ": it is not there, or has no heading");
+  const Result<Columns> columns = Columns::find(file, std::move(cells));
   if (!columns) return columns.error();
   std::map<std::string, Line> lines;
   double least = std::numeric_limits<double>::infinity();
   double most = 0;
-  for (std::size_t at = 2; std::getline(stream, row); ++at) {
-    const std::vector<std::string> cells = cells_of(row);
+  for (;;) {
+    const Result<bool> read = reader.next(cells);
+    const std::string place = file.string() + ":" + std::to_string(reader.line());
+    if (!read) return Error(read.error().code(), place + ": " + read.error().message());
+    if (!*read) break;
     const bool is_whole = cells.size() == columns->heading.size();
     const auto replicas = is_whole ? number(cells[columns->replicas]) : std::nullopt;
-    if (!replicas || *replicas < 1)
-      return Error(Errc::malformed_payload, file.string() + ":" + std::to_string(at) + ": no row of a sweep");
+    if (!replicas || *replicas < 1) return Error(Errc::malformed_payload, place + ": no row of a sweep");
     const auto mean = number(cells[columns->mean]);
     if (!mean || *mean <= 0) continue;  // no run of this row went to its end
     lines[columns->label(cells)][*replicas] = {*mean, number(cells[columns->half]).value_or(0)};
