@@ -1,5 +1,4 @@
-// Whole programs of one process that simulate with roles and with tensors: plants that ask an agent by futures (SM-12),
-// and an epidemic whose patches exchange tensors (SM-11).
+// Whole programs of one process whose simulations ask a role by futures (SM-12).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,9 +9,7 @@
 
 #include "caftan/caftan.hpp"
 #include "caftan/rl/cartpole.hpp"
-#include "caftan/sim/sequential.hpp"
-#include "one_process_run.hpp"
-#include "sir_model.hpp"
+#include "simulated_run.hpp"
 
 namespace caftan::test::simulated_roles_test {
 namespace {
@@ -102,12 +99,11 @@ struct Plants {  // no lookahead: plants never send to each other
   }
 };
 
-class SimulatedRoles : public OneProcessRun {
+class SimulatedRoles : public SimulatedRun {
  protected:
   SimulatedRoles() {
     program_.role<Agent>("agent").method<&Agent::act>("act", brief);
     sim::add<Plants>(program_, "plant").uses<Agent>("agent");
-    sim::add<Sir>(program_, "sir");
   }
   std::string plants(int partitions, const std::string& latency, const std::string& agent = "fails_at = 0") {
     const std::string file =
@@ -117,16 +113,6 @@ class SimulatedRoles : public OneProcessRun {
         std::to_string(partitions) + "\nconfig = { latency = " + latency +
         " }\nuses = { agent = \"agent\" }\n[roles.agent]\ntype = \"agent\"\nconfig = { " + agent + " }\n";
     return result_of(file);
-  }
-  /// Returns the fingerprint of a run, or the text of its error.
-  std::string result_of(const std::string& file) {
-    events_.clear();
-    run(file, 1);
-    for (const auto& returned : all<run::Returned>()) {
-      if (returned.error.code() != Errc::ok) return returned.error.message();
-    }
-    for (const auto& failed : all<run::Failed>()) return failed.error.message();
-    return all<run::Fingerprint>().at(0).text;
   }
 };
 
@@ -147,21 +133,6 @@ TEST_F(SimulatedRoles, SM12_ACallThatFailsEndsTheRunAndNamesProcessAndCall) {
   EXPECT_THAT(plants(1, "0.02", "fails_at = 50"), AllOf(HasSubstr("LP "), HasSubstr("Plant"), HasSubstr("Action"),
                                                         HasSubstr("the future of this event has failed"),
                                                         HasSubstr("agent.act"), HasSubstr("no such policy")));
-}
-
-TEST_F(SimulatedRoles, SM11_AnEpidemicOfTensorsHasOneFingerprintForAnyPartitions) {
-  const auto sir = [&](int partitions, const std::string& sync) {
-    return result_of(
-        "caftan = 1\n[run]\nplacement = \"one_process\"\nseed = 5\n[roles.clock]\ntype = \"sir.clock\"\n"
-        "config = { end_time = 20.5, sync = \"" +
-        sync + "\" }\nuses = { partitions = \"grid\" }\n[roles.grid]\ntype = \"sir.partition\"\nreplicas = " +
-        std::to_string(partitions) + "\n");
-  };
-  const std::string expected =
-      "sha256:" + sim::run_sequential<Sir>(SirConfig{}, {.end_time = 20.5, .seed = 5}).value().fingerprint;
-  EXPECT_EQ(sir(1, "window"), expected);
-  EXPECT_EQ(sir(2, "window"), expected);
-  EXPECT_EQ(sir(4, "null_message"), expected);
 }
 
 }  // namespace
