@@ -13,7 +13,7 @@
 namespace caftan::test {
 
 using Seconds = std::chrono::seconds;
-inline constexpr Seconds kPatience{30};
+inline constexpr Seconds kPatience{120};  // a soak beside other work needs it
 
 class Command {
  public:
