@@ -4,20 +4,16 @@
 #include <array>
 #include <bit>
 #include <limits>
+#include <new>
 #include <utility>
+
+#include "caftan/sim/internal/large_memory.hpp"
 
 namespace caftan::sim {
 
 void EventHeap::push(const Event& event) {
   events_.push_back(event);
-  std::size_t at = events_.size() - 1;
-  while (at > 0) {
-    const std::size_t parent = (at - 1) / 4;
-    if (!comes_before(event, events_[parent])) break;
-    events_[at] = events_[parent];
-    at = parent;
-  }
-  events_[at] = event;
+  sift_up(events_.size() - 1, event);
 }
 
 void EventHeap::pop() noexcept {
@@ -25,18 +21,36 @@ void EventHeap::pop() noexcept {
   events_.pop_back();
   const std::size_t size = events_.size();
   if (size == 0) return;
-  std::size_t at = 0;
-  while (4 * at + 1 < size) {
-    std::size_t least = 4 * at + 1;
-    const std::size_t end = std::min(least + 4, size);
-    for (std::size_t child = least + 1; child < end; ++child) {
+  // The hole goes down along the least children to the bottom, then `last` up from there: it mostly belongs there.
+  std::size_t hole = 0;
+  std::size_t child = 1;
+  for (; child + 4 <= size; child = 4 * hole + 1) {
+    // A tournament whose results are sums, as a processor cannot predict them.
+    const std::size_t left = child + std::size_t{comes_before(events_[child + 1], events_[child])};
+    const std::size_t right = child + 2 + std::size_t{comes_before(events_[child + 3], events_[child + 2])};
+    const std::size_t least = comes_before(events_[right], events_[left]) ? right : left;
+    events_[hole] = events_[least];
+    hole = least;
+  }
+  if (child < size) {
+    std::size_t least = child;
+    while (++child < size) {
       if (comes_before(events_[child], events_[least])) least = child;
     }
-    if (!comes_before(events_[least], last)) break;
-    events_[at] = events_[least];
-    at = least;
+    events_[hole] = events_[least];
+    hole = least;
   }
-  events_[at] = last;
+  sift_up(hole, last);
+}
+
+void EventHeap::sift_up(std::size_t hole, const Event& event) noexcept {
+  while (hole > 0) {
+    const std::size_t parent = (hole - 1) / 4;
+    if (!comes_before(event, events_[parent])) break;
+    events_[hole] = events_[parent];
+    hole = parent;
+  }
+  events_[hole] = event;
 }
 
 struct EventBag::Chunk {
@@ -49,10 +63,7 @@ struct EventBag::Chunk {
 class EventBag::Pool {
  public:
   Chunk* take() {
-    if (!free_) {
-      slabs_.push_back(std::make_unique_for_overwrite<Chunk[]>(kSlab));
-      for (std::size_t i = 0; i < kSlab; ++i) give(&slabs_.back()[i]);
-    }
+    if (!free_) grow();
     return std::exchange(free_, free_->before);
   }
   void give(Chunk* chunk) noexcept {
@@ -61,8 +72,17 @@ class EventBag::Pool {
   }
 
  private:
-  static constexpr std::size_t kSlab = 64;  // chunks of one allocation
-  std::vector<std::unique_ptr<Chunk[]>> slabs_;
+  static constexpr std::size_t kFirst = 64;  // chunks of the first allocation
+  static constexpr std::size_t kMost = LargeMemory::kHugePage / sizeof(Chunk);
+
+  void grow() {
+    const std::size_t count = slabs_.empty() ? kFirst : kMost;
+    slabs_.emplace_back(count == kMost ? LargeMemory::kHugePage : count * sizeof(Chunk), alignof(Chunk));
+    auto* const chunks = reinterpret_cast<Chunk*>(slabs_.back().data());
+    for (std::size_t i = 0; i < count; ++i) give(new (chunks + i) Chunk);
+  }
+
+  std::vector<LargeMemory> slabs_;
   Chunk* free_ = nullptr;
 };
 

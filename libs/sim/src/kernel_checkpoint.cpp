@@ -129,7 +129,10 @@ void KernelCheckpoint::load_processes(const Head& head, wire::ByteView bytes, st
   wire::InArchive archive(bytes);
   for (id = head.first; id < head.first + head.count; ++id) {
     LpEntry read;
-    archive >> read.sequence >> read.draws >> read.hash;
+    std::uint64_t sequence = 0;
+    archive >> sequence >> read.draws >> read.hash;
+    if (sequence > Event::kSequences)
+      throw wire::DecodeError("the process has scheduled more events than there can be");
     const wire::ByteView state = archive.take(archive.load_count());
     const auto number = static_cast<std::uint32_t>(id);
     if (!kernel_.table_->has(number)) continue;
@@ -139,7 +142,7 @@ void KernelCheckpoint::load_processes(const Head& head, wire::ByteView bytes, st
     own.attach(&whole);
     kernel_.table_->class_of(entry).load(entry.object, own);
     if (own.remaining() > 0) throw wire::DecodeError("the state has bytes left");
-    entry.sequence = read.sequence;
+    entry.sequence = sequence;
     entry.draws = read.draws;
     entry.hash = read.hash;
     ++kernel_.loaded_;

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <stdexcept>
@@ -200,6 +201,16 @@ TEST(BadInput, SM15_ACheckpointOfAnotherModelOrSeedIsRefused) {
   EXPECT_THAT(other.error().text(), HasSubstr("another model"));
   EXPECT_EQ(make_kernel(model([](LpContext&) {}), {.seed = 1}).value()->loaded().error().code(),
             Errc::malformed_payload);
+}
+
+TEST(BadInput, SM15_ACheckpointWithMoreScheduledEventsThanThereCanBeIsRefused) {
+  auto file = make_kernel(model([](LpContext&) {}), {.seed = 1}).value()->save().value();
+  const auto processes =
+      std::find_if(file.records.begin(), file.records.end(), [](const auto& each) { return each.name == "processes"; });
+  processes->bytes[6] = std::byte{1};  // of the first process's sequence: 2^48
+  const auto loaded = make_kernel(model([](LpContext&) {}), {.seed = 1}).value()->load(file);
+  EXPECT_EQ(loaded.error().code(), Errc::malformed_payload);
+  EXPECT_THAT(loaded.error().text(), HasSubstr("more events than there can be"));
 }
 
 TEST(BadInput, TheEndOfARunIsATimeAfterZero) {

@@ -31,6 +31,9 @@ class EventHeap {
   const std::vector<Event>& all() const noexcept { return events_; }
 
  private:
+  /// Puts an event where it belongs on the way from a hole to the top.
+  void sift_up(std::size_t hole, const Event& event) noexcept;
+
   std::vector<Event> events_;
 };
 

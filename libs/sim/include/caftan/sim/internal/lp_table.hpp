@@ -1,22 +1,25 @@
-/// `LpTable`: the objects of one partition's processes, those of a range in one array, and 40 bytes beside each.
+/// `LpTable`: the objects of one partition's processes, those of a range in one array, and 32 bytes beside each.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
+#include "caftan/sim/internal/large_memory.hpp"
 #include "caftan/sim/internal/layout.hpp"
 
 namespace caftan::sim {
 
-/// A process of this partition.
+/// A process of this partition, in half a cache line.
 struct LpEntry {
   void* object = nullptr;
-  std::uint64_t sequence = 0;  ///< of its next event
-  std::uint64_t draws = 0;     ///< from its stream without a name
-  std::uint64_t hash = 0;      ///< of what it has handled (SM-18)
-  std::uint32_t type = 0;      ///< position of its class
+  std::uint64_t sequence : 56 = 0;  ///< of its next event
+  std::uint64_t type : 8 = 0;       ///< position of its class
+  std::uint64_t draws = 0;          ///< from its stream without a name
+  std::uint64_t hash = 0;           ///< of what it has handled (SM-18)
 };
+static_assert(sizeof(LpEntry) == 32 && Layout::kMost < 256);
 
 /// Threads: one at a time.
 class LpTable {
@@ -55,18 +58,15 @@ class LpTable {
   const LpClass& class_of(const LpEntry& entry) const noexcept { return *layout_.classes()[entry.type]; }
 
  private:
-  struct Array {
-    std::byte* memory;
-    std::size_t alignment;
-  };
   const Layout& layout_;
   std::uint32_t first_;
   std::size_t made_ = 0;
   std::size_t stride_ = 0;     // of the range that was reserved last
   std::byte* next_ = nullptr;  // its next object
   std::uint32_t type_ = 0;     // its class
-  std::vector<Array> arrays_;
-  std::vector<LpEntry> entries_;
+  std::vector<LargeMemory> arrays_;
+  LargeMemory entry_memory_;
+  std::span<LpEntry> entries_;
   std::vector<Handle> handlers_;  // by class and event type
   std::size_t events_;
 };
