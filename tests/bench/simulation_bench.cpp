@@ -16,6 +16,7 @@
 #include "caftan/caftan.hpp"
 #include "caftan/sim/sequential.hpp"
 #include "cqn/register.hpp"
+#include "phold/phold.hpp"
 #include "phold/register.hpp"
 
 namespace {
@@ -99,7 +100,7 @@ void compare_with_kernel(const std::string& program, const std::string& file) {
   for (int turn = 0; turn < kTurns; ++turn) {
     const Said said = run(program, file, "roles.clock.config.end_time=4000.0 roles.partition.replicas=1");
     const auto begin = std::chrono::steady_clock::now();
-    const auto bare = caftan::sim::run_sequential<caftan::phold::Phold>({}, {.end_time = 4000, .seed = 1});
+    auto bare = caftan::sim::run_sequential<caftan::phold::Phold>({}, {.end_time = 4000, .seed = 1});
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     if (!bare || said.fingerprint.find(bare.value().fingerprint) == std::string::npos) {
       std::fprintf(stderr, "simulation_bench: the run has %s, the kernel another fingerprint\n",
