@@ -321,7 +321,13 @@ Result<void> Learning::resume(const LearningState& state, const std::vector<at::
                     std::ranges::equal(parameters, mine, [](const at::Tensor& there, const at::Tensor& here) {
                       return there.sizes() == here.sizes() && there.scalar_type() == here.scalar_type();
                     });
-  if (!fits) return Error(Errc::bad_arguments, "the parameters of another policy");
+  if (!fits) {
+    return Error(Errc::bad_arguments, "its policy is for " + std::to_string(state.scale.mean.size()) +
+                                          " observations, this one for " + std::to_string(options_.shape.observation) +
+                                          " observations and " + std::to_string(options_.shape.outputs) +
+                                          " actions: the environment's class has changed since; put it back, or leave "
+                                          "resume out to start anew");
+  }
   if (auto loaded = optimizer_->load(optimizer); !loaded) return loaded;
   const at::NoGradGuard no_grad;
   for (std::size_t i = 0; i < mine.size(); ++i) mine[i].copy_(parameters[i]);
