@@ -137,7 +137,7 @@ void recording() {
     }
   });
   const std::size_t after = used_bytes();
-  const auto each = [count](double total) { return total / static_cast<double>(count); };
+  const auto each = [](double total) { return total / static_cast<double>(count); };
   std::printf("recording, one tensor: send %.0f ns %.0f B   receive %.0f ns %.0f B (libtorch's node alone %zu B)\n",
               1000 * each(sending), each(static_cast<double>(between - before)), 1000 * each(receiving),
               each(static_cast<double>(after - between)), sizeof(torch::autograd::Node));

@@ -64,10 +64,10 @@ TEST(KeepFreedMemory, ASecondUseOfMemoryTakesNoFreshPages) {
 
 TEST(KeepFreedMemory, SettingsOfTheUserStay) {
   if (!kMallocOfGlibc) GTEST_SKIP() << "a sanitizer's malloc";
-  for (const auto& [name, value] : {std::pair{"MALLOC_TRIM_THRESHOLD_", "131072"},
-                                    std::pair{"GLIBC_TUNABLES", "glibc.malloc.trim_threshold=131072"}}) {
+  for (const auto& set : {std::pair{"MALLOC_TRIM_THRESHOLD_", "131072"},
+                          std::pair{"GLIBC_TUNABLES", "glibc.malloc.trim_threshold=131072"}}) {
     EXPECT_EQ(in_child([&] {
-                ::setenv(name, value, 1);
+                ::setenv(set.first, set.second, 1);
                 keep_freed_memory();
                 use_and_free_blocks();
                 const long before = page_faults();
@@ -75,7 +75,7 @@ TEST(KeepFreedMemory, SettingsOfTheUserStay) {
                 return page_faults() - before > kPages / 2 ? 0 : 1;
               }),
               0)
-        << name;
+        << set.first;
   }
 }
 

@@ -36,6 +36,7 @@ std::atomic<std::uint64_t> clocks{0};
 std::atomic<Counted> recorded{Counted::none};
 std::atomic<std::size_t> stacks_begun{0};
 std::array<Stack, kMostStacks> stacks;
+thread_local constinit bool is_counted = false;
 thread_local constinit bool inside_record = false;
 
 void record(Counted which) noexcept {
@@ -47,6 +48,7 @@ void record(Counted which) noexcept {
 }
 
 void count(std::atomic<std::uint64_t>& counter, Counted which) noexcept {
+  if (!is_counted) return;
   counter.fetch_add(1, std::memory_order_relaxed);
   record(which);
 }
@@ -57,6 +59,8 @@ Function* function_of_libc(const char* name) noexcept {
 }
 
 }  // namespace
+
+void count_this_thread() noexcept { is_counted = true; }
 
 FunctionCounts function_counts() noexcept {
   return {.allocations = allocations.load(), .locks = locks.load(), .clocks = clocks.load()};

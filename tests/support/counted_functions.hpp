@@ -7,12 +7,16 @@
 
 namespace caftan::test {
 
-/// Calls of all threads since the program began.
+/// Calls of the threads that are counted, since the program began.
 struct FunctionCounts {
   std::uint64_t allocations = 0;  ///< malloc, calloc, realloc and the functions for aligned memory, and so operator new
   std::uint64_t locks = 0;        ///< pthread_mutex_lock, and so std::mutex::lock
   std::uint64_t clocks = 0;       ///< clock_gettime, and so std::chrono's clocks
 };
+
+/// Counts what this thread calls from now on. Other threads are not counted: what a thread that keeps time does depends
+/// on how long all takes.
+void count_this_thread() noexcept;
 
 FunctionCounts function_counts() noexcept;
 FunctionCounts operator-(const FunctionCounts& later, const FunctionCounts& earlier) noexcept;

@@ -122,7 +122,8 @@ Result<void> check_all_used(const Pieces& pieces, std::span<const Placed> here, 
   if (!by_name) {
     return another_placement(std::to_string(pieces.size()) + " parameters, here are " + std::to_string(count));
   }
-  for (const auto& [key, found] : pieces.all()) {
+  for (const auto& piece : pieces.all()) {
+    const std::string& key = piece.first;
     const bool used = std::any_of(here.begin(), here.end(), [&key](const Placed& owner) {
       return std::find(owner.names.begin(), owner.names.end(), key) != owner.names.end();
     });

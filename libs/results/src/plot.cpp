@@ -85,7 +85,7 @@ svg::Series mean_of(const std::vector<const Curve*>& curves, std::string label) 
     cursors.emplace_back(*curve);
   }
   std::ranges::sort(series.x);
-  series.x.erase(std::ranges::unique(series.x).begin(), series.x.end());
+  series.x.erase(std::unique(series.x.begin(), series.x.end()), series.x.end());
   const auto count = static_cast<double>(curves.size());
   Row before{.values = std::vector<double>(curves.size(), kGap)};
   for (const double x : series.x) {

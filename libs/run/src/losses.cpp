@@ -30,9 +30,10 @@ std::vector<Loss> Losses::take_new() {
 }
 
 std::vector<BrokenSessions::Report> BrokenSessions::take_due(base::TimePoint now) {
-  const auto later = std::ranges::stable_partition(reports_, [now](const Report& report) { return report.due <= now; });
-  std::vector<Report> due(reports_.begin(), later.begin());
-  reports_.erase(reports_.begin(), later.begin());
+  const auto later = std::stable_partition(reports_.begin(), reports_.end(),
+                                           [now](const Report& report) { return report.due <= now; });
+  std::vector<Report> due(reports_.begin(), later);
+  reports_.erase(reports_.begin(), later);
   return due;
 }
 

@@ -5,7 +5,6 @@
 #include <array>
 #include <caftan/rl/random.hpp>
 #include <cstddef>
-#include <ranges>
 #include <vector>
 
 #include "meadow.hpp"
@@ -35,11 +34,11 @@ class Values {
   // Q-learning from the last step to the first. Returns the sum of the rewards.
   double learn(const std::vector<Step>& path) {
     double sum = 0;
-    for (const Step& step : path | std::views::reverse) {
-      const double later = step.is_last ? 0 : std::ranges::max(values_.at(static_cast<std::size_t>(step.next)));
-      double& value = values_.at(static_cast<std::size_t>(step.cell)).at(static_cast<std::size_t>(step.action));
-      value += 0.1 * (step.reward + later - value);
-      sum += step.reward;
+    for (auto step = path.rbegin(); step != path.rend(); ++step) {
+      const double later = step->is_last ? 0 : std::ranges::max(values_.at(static_cast<std::size_t>(step->next)));
+      double& value = values_.at(static_cast<std::size_t>(step->cell)).at(static_cast<std::size_t>(step->action));
+      value += 0.1 * (step->reward + later - value);
+      sum += step->reward;
     }
     return sum;
   }
