@@ -139,7 +139,8 @@ TEST_P(KilledSimulation, SM14_WithoutTheClockThePartitionsSayWhereAndAResumedRun
 TEST(Simulations, ACheckpointThatDoesNotFitIsRefusedByCheckWithTheFirstDifference) {
   const Folder folder;
   ASSERT_EQ(run_to_end(folder, kCaftan, run_of(kPhold, {kClock + "checkpoint.every=40.0"})).code, 0);
-  const std::string resume = kClock + "resume=" + folder.path().string() + "/runs/latest";
+  const std::filesystem::path first = std::filesystem::canonical(folder.path() / "runs/latest");
+  const std::string resume = kClock + "resume=" + first.string();
   const auto found = [&](const std::string& verb, const std::vector<std::string>& changes) {
     std::vector<std::string> arguments{verb, kPhold, resume};
     arguments.insert(arguments.end(), changes.begin(), changes.end());
@@ -159,8 +160,15 @@ TEST(Simulations, ACheckpointThatDoesNotFitIsRefusedByCheckWithTheFirstDifferenc
               AllOf(StartsWith("2 "), HasSubstr("is at virtual time 80, and end_time is 80")));
   EXPECT_THAT(found("check", {kPartition + "processes=64", kClock + "changed=[\"processes\"]"}),
               AllOf(StartsWith("2 "), HasSubstr("of another model")));
+  EXPECT_THAT(
+      found("check", {kPartition + "mean=2.0", kClock + "changed=[\"maen\"]"}),
+      AllOf(StartsWith("2 "), HasSubstr("'maen', which is no key of the model's config; did you mean 'mean'?")));
   EXPECT_THAT(found("check", {kPartition + "mean=2.0", kClock + "changed=[\"mean\"]"}), StartsWith("0 "));
   EXPECT_THAT(found("run", {kPartition + "mean=2.0", kClock + "changed=[\"mean\"]"}), StartsWith("0 "));
+  const std::filesystem::path part = first / "checkpoints/step-000002/partition-1";
+  ASSERT_TRUE(std::filesystem::exists(part)) << part;
+  std::filesystem::resize_file(part, std::filesystem::file_size(part) - 1);
+  EXPECT_THAT(found("check", {}), AllOf(StartsWith("2 "), HasSubstr("step-000002/partition-1: ")));
   const Finished none = run_to_end(folder, kCaftan, {"run", kPhold, kClock + "resume=" + folder.path().string()});
   EXPECT_EQ(none.code, 2);
   EXPECT_THAT(none.err, HasSubstr("there is no whole checkpoint"));

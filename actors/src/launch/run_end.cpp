@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -31,7 +32,7 @@ std::string with_pid(const EndedRun& run) {
   if (!run.verdict.blame) return text;
   const std::size_t worker = *run.verdict.blame;
   const std::string& name = planned(run, worker).name;
-  if (run.pids[worker] != 0 && text.starts_with(name + " ")) {
+  if (run.pids[worker] > 0 && text.starts_with(name + " ")) {
     text.insert(name.size(), " (pid " + std::to_string(run.pids[worker]) + ")");
   }
   if (run.errors[worker].code() == Errc::ok && is_here(run, worker)) {
@@ -136,13 +137,30 @@ bool show_curve(EndedRun& run) {
   return false;
 }
 
+/// Returns the names of what roles have written into the run's folder, each with a space behind it.
+std::string files_of_roles(const std::filesystem::path& folder) {
+  static const std::set<std::string> kOwn{"resolved.toml", "metrics.csv", "metrics.jsonl", "curve.csv", "curve.svg",
+                                          "summary.json",  "log"};
+  std::set<std::string> names;
+  std::error_code unreadable;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, unreadable)) {
+    const std::string name = entry.path().filename().string();
+    if (!kOwn.contains(name)) names.insert(entry.is_directory(unreadable) ? name + "/" : name);
+  }
+  std::string text;
+  for (const std::string& name : names) text += name + " ";
+  return text;
+}
+
 }  // namespace
 
 int report_end(EndedRun run) {
   const std::string path = run.record.directory().path().string();
   const std::string& name = run.launch.application.run.name;
   const std::string seconds = format_fixed(std::chrono::duration<double>(run.elapsed).count(), 1) + " s";
-  const std::string written = "everything written so far is in " + path;
+  const bool has_checkpoints = std::filesystem::is_directory(path + "/checkpoints");
+  const std::string written = "everything written so far is in " + path +
+                              (has_checkpoints ? ", checkpoints to resume from in " + path + "/checkpoints" : "");
 
   run.verdict.error = with_pid(run);
   if (auto failure = lost_results(run)) run.verdict = *std::move(failure);
@@ -154,7 +172,8 @@ int report_end(EndedRun run) {
   if (run.verdict.outcome == run::Verdict::Outcome::success) {
     const std::string curve = run.record.curve_rows() > 0 ? "curve.csv " : "";
     const std::string picture = has_picture ? "curve.svg " : "";
-    run.view.result(path + ": resolved.toml metrics.csv metrics.jsonl " + curve + picture + "summary.json log/");
+    run.view.result(path + ": resolved.toml metrics.csv metrics.jsonl " + curve + picture + files_of_roles(path) +
+                    "summary.json log/");
     if (!run.view.wait_for_reader(run.signals, base::kNever)) {
       run.verdict = {.outcome = run::Verdict::Outcome::interrupted, .exit_code = 130};
       write_summary(run);

@@ -15,7 +15,6 @@
 namespace caftan::actors {
 namespace {
 
-constexpr const char* kKind = "caftan.sim.partition";
 constexpr std::size_t kRecordsOfPage = 20'000;
 constexpr std::size_t kHashesOfPage = 500'000;
 constexpr std::size_t kStatisticsOfPage = 20'000;
@@ -130,7 +129,7 @@ Result<void> PartitionSeat::make(const sim::PartitionCalls::Build& build, sim::O
 
 Result<void> PartitionSeat::load(sim::Kernel& kernel) const {
   for (const std::string& path : parts_.request.checkpoint) {
-    const auto file = wire::read_checkpoint_file(path, kKind);
+    const auto file = wire::read_checkpoint_file(path, kPartitionKind);
     if (!file) return file.error();
     if (auto loaded = kernel.load(*file); !loaded) {
       return Error(loaded.error().code(), path + ": " + loaded.error().text());

@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <utility>
 
 #include "caftan/actors/simulation.hpp"
+#include "caftan/base/settings_diagnostics.hpp"
 #include "caftan/sim/internal/grant_rule.hpp"
 #include "caftan/sim/internal/kernel.hpp"
 #include "caftan/sim/internal/layout.hpp"
@@ -72,8 +74,18 @@ std::vector<app::MissingRequirement> resume_requirements(const ClockConfig& conf
   if (manifest.seed != seed)
     return differs("is of a run with another seed: run.seed = " + std::to_string(manifest.seed) + ", not " +
                    std::to_string(seed));
+  const auto keys = actors::keys_of(model);
+  for (const std::string& key : config.changed) {
+    if (std::ranges::find(keys, key) != keys.end()) continue;
+    return {{.keys = {"changed"},
+             .text = "`changed` lists '" + key + "', which is no key of the model's config" + did_you_mean(key, keys),
+             .kind = Missing::Kind::file}};
+  }
   if (const std::string other = actors::config_difference(model, manifest.config, config.changed); !other.empty())
     return differs("is of a run with another config: " + other + "; take over its value, or list the key in `changed`");
+  if (const auto whole = actors::check_files(*found); !whole) {
+    return {{.keys = {"resume"}, .text = whole.error().text(), .kind = Missing::Kind::file}};
+  }
   if (!build) return {};
   const auto laid_out = lay_out(build, 1);
   if (laid_out && (*laid_out)->digest() != manifest.digest)

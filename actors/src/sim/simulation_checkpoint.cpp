@@ -105,6 +105,19 @@ Result<SimulationCheckpoint> find_simulation_checkpoint(const fs::path& path) {
   return found;
 }
 
+Result<void> check_files(const SimulationCheckpoint& checkpoint) {
+  for (const std::string& path : checkpoint.files()) {
+    if (const auto file = wire::read_checkpoint_file(path, kPartitionKind); !file) return file.error();
+  }
+  return {};
+}
+
+std::vector<std::string> keys_of(const std::string& config) {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : values_of(config)) keys.push_back(key);
+  return keys;
+}
+
 std::string config_difference(const std::string& here, const std::string& checkpoint,
                               const std::vector<std::string>& may_differ) {
   const auto ours = values_of(here);

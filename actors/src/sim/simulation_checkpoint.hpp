@@ -26,6 +26,9 @@ struct SimulationManifest {
   }
 };
 
+/// What the file of a partition is, as its first record says.
+inline constexpr const char* kPartitionKind = "caftan.sim.partition";
+
 /// A checkpoint that was found.
 struct SimulationCheckpoint {
   std::filesystem::path folder{};
@@ -50,6 +53,13 @@ Result<void> finish_checkpoint(const std::filesystem::path& folder, const Simula
 /// Errors, naming file and way out: io_error (nothing there, a file is missing), malformed_payload (damaged),
 /// unsupported.
 Result<SimulationCheckpoint> find_simulation_checkpoint(const std::filesystem::path& path);
+
+/// Reads the files of the partitions to their ends. Errors, naming the file: io_error, malformed_payload (damaged),
+/// unsupported.
+Result<void> check_files(const SimulationCheckpoint& checkpoint);
+
+/// Returns the keys of a config, those of tables as "table.key".
+std::vector<std::string> keys_of(const std::string& config);
 
 /// Returns the first key in which two configs differ, "mean = 2.0, the checkpoint has 1.0"; empty if there is none.
 /// @param may_differ  keys that do not count

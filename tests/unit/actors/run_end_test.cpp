@@ -147,6 +147,37 @@ TEST_F(RunEnd, U22_ARunWithStepsLeavesItsCurveInOrderAndNamesThePicture) {
       << "all values, also those with a step";
 }
 
+TEST_F(RunEnd, NamesWhatRolesHaveWritten) {
+  auto record = RunRecord::create(application_, "", plan_.workers.size());
+  ASSERT_TRUE(record);
+  const std::filesystem::path run = record->directory().path();
+  std::filesystem::create_directory(run / "checkpoints");
+  std::ofstream(run / "scalars.csv") << "name,value\n";
+  for (const bool succeeds : {true, false}) {
+    ::testing::internal::CaptureStdout();
+    ::testing::internal::CaptureStderr();
+    {
+      RunView view(application_.output.progress);
+      report_end(
+          {.launch =
+               {.catalog = catalog_, .types = types_, .application = application_, .plan = plan_, .workers = here_},
+           .record = *record,
+           .view = view,
+           .verdict = {.outcome = succeeds ? run::Verdict::Outcome::success : run::Verdict::Outcome::failure,
+                       .exit_code = succeeds ? 0 : 1},
+           .pids = {1234, 5678},
+           .errors = errors_});
+    }
+    const std::string errors = testing::internal::GetCapturedStderr();
+    const std::string out = testing::internal::GetCapturedStdout();
+    if (succeeds) {
+      EXPECT_THAT(out, HasSubstr("metrics.jsonl checkpoints/ scalars.csv summary.json log/\n"));
+    } else {
+      EXPECT_THAT(errors, HasSubstr(", checkpoints to resume from in " + (run / "checkpoints").string()));
+    }
+  }
+}
+
 TEST_F(RunEnd, TheLastLineNamesThePictureIfThereIsOne) {
   for (const bool has_steps : {true, false}) {
     auto record = RunRecord::create(application_, "", plan_.workers.size());
