@@ -1,10 +1,11 @@
-// The caftan command: the built-in applications behind the command line that every Program has, and `new`, `play`,
-// `sim`.
+// The caftan command: the built-in applications behind the command line that every Program has, and `certs`,
+// `new`, `play`, `sim`.
 #include "batch_parameter_server/register.hpp"
 #include "caftan/agents/actor_critic.hpp"
 #include "caftan/caftan.hpp"
 #include "cartpole/register.hpp"
 #include "cartpole_batch/register.hpp"
+#include "certs/certs.hpp"
 #include "cqn/register.hpp"
 #include "hybrid_ddp/register.hpp"
 #include "new_project/new_project.hpp"
@@ -33,6 +34,7 @@ int main(int argc, char** argv) {
   caftan::cqn::register_cqn(program);
   caftan::quarter_car::register_quarter_car(program);
   program.command(caftan::sim_commands::kUsage, caftan::sim_commands::run_command);
+  program.command(caftan::certs::kUsage, caftan::certs::run_command);
   program.command(caftan::new_project::kUsage, caftan::new_project::run_command);
   return program.main(argc, argv);
 }

@@ -123,6 +123,7 @@ StageReport StageModule::report() {
 
 void register_stages(Registry& registry) {
   registry.add<&keep>("pipeline.keep");
+  registry.open("pipeline.keep");  // a stage keeps its output at the next one, which it does not use otherwise
   nn::add_module<StageModule>(registry, "pipeline.stage_module")
       .constructor<StageSpec>()
       .method<&StageModule::forward>("forward")

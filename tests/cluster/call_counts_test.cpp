@@ -32,8 +32,10 @@ class Echoer {
   Tensor echo(Tensor tensor) { return tensor; }
 };
 
-Registry make_registry() {
+/// @param has_rules  peers may do what rules allow, which is everything (docs/protocols/permissions.md)
+Registry make_registry(bool has_rules) {
   Registry registry;
+  if (has_rules) registry.permit({.others = {.uses = {.allowed = true}}});
   registry.add<&echo>("echo");
   registry.add<&echo_int>("echo_int");
   registry.add<Echoer>("echoer").constructor<>().method<&Echoer::echo>("echo");
@@ -49,14 +51,16 @@ struct Limits {
 
 class CallCounts : public ::testing::Test {
  protected:
-  CallCounts() {
+  explicit CallCounts(bool has_rules = false) {
+    test::count_this_thread();
     for (const char* name : {"caller", "callee"}) {
       WorkerOptions options;
       options.name = name;
       options.world = {{"caller", "unix:" + (folder_ / "caller")}, {"callee", "unix:" + (folder_ / "callee")}};
       options.secret = "shared by this test";
-      options.executor = std::make_shared<transport::ThreadedExecutor>();
-      workers_.push_back(Worker::launch(std::move(options), make_registry()).value());
+      options.executor = std::make_shared<transport::ThreadedExecutor>(
+          transport::ThreadedExecutor::Options{.on_thread_start = &test::count_this_thread});
+      workers_.push_back(Worker::launch(std::move(options), make_registry(has_rules)).value());
     }
     for (const auto& worker : workers_) worker->wait_until_ready().value();
   }
@@ -97,7 +101,13 @@ class CallCounts : public ::testing::Test {
   std::vector<std::unique_ptr<Worker>> workers_;
 };
 
+class PermittedCallCounts : public CallCounts {
+ protected:
+  PermittedCallCounts() : CallCounts(true) {}
+};
+
 TEST(CountedFunctions, AreCounted) {
+  test::count_this_thread();
   const test::FunctionCounts before = test::function_counts();
   std::mutex mutex;
   std::vector<int> memory;
@@ -128,9 +138,19 @@ TEST_F(CallCounts, OfAMethodWithFourFloats) {
   expect_at_most({.allocations = 16.5, .locks = 40, .clocks = 6.1}, [&] { object.rpc_sync<&Echoer::echo>(tensor); });
 }
 
+TEST_F(PermittedCallCounts, PM10_OfACallWithAnIntAreThoseWithoutRules) {
+  expect_at_most({.allocations = 4.1, .locks = 21, .clocks = 4.1}, [&] { caller().rpc_sync<&echo_int>("callee", 1); });
+}
+
+TEST_F(PermittedCallCounts, PM10_OfAMethodWithFourFloatsAreThoseWithoutRules) {
+  const Tensor tensor = at::ones({4});
+  const RRef<Echoer> object = caller().remote<Echoer>("callee");
+  expect_at_most({.allocations = 16.5, .locks = 40, .clocks = 6.1}, [&] { object.rpc_sync<&Echoer::echo>(tensor); });
+}
+
 TEST_F(CallCounts, OfOneHopForwardAndBackward) {
   const Tensor leaf = at::ones({4}).requires_grad_();
-  expect_at_most({.allocations = 440, .locks = 355, .clocks = 30}, [&] {
+  expect_at_most({.allocations = 440, .locks = 370, .clocks = 30}, [&] {
     const autograd::Context context(caller());
     context.backward({caller().rpc_sync<&echo>("callee", leaf).sum()});
     EXPECT_TRUE(context.gradients().of(leaf).defined());

@@ -24,7 +24,14 @@ class RRefs : public ::testing::TestWithParam<std::uint64_t> {
     return live();
   }
 
-  testing::Cluster cluster_{GetParam(), {"worker0", "worker1", "worker2"}, make_rref_registry};
+  /// With every second seed each worker guards its values (permissions.md, PM-5): that changes nothing for holders.
+  static Registry make_registry() {
+    Registry registry = make_rref_registry();
+    if (GetParam() % 2 == 0) registry.permit({.others = {.uses = {.allowed = true}}});
+    return registry;
+  }
+
+  testing::Cluster cluster_{GetParam(), {"worker0", "worker1", "worker2"}, make_registry};
 };
 INSTANTIATE_TEST_SUITE_P(Seeds, RRefs, ::testing::Range<std::uint64_t>(1, 31));
 

@@ -47,6 +47,7 @@ RUN = {
     "./caftan rl_report worlds": ("tests/process/rl_bench_test.cpp", {"rl_report": '"rl_report"', "worlds": '"worlds"'}),
     "caftan sweep FILE KEY=VALUES ... [--jobs N] [--out DIR] [--metric NAME]":
         ("tests/process/sweep_test.cpp", {"sweep": '"sweep"', "--jobs": "--jobs", "--out": "--out"}),
+    "caftan certs DIR --hosts NAME,...": ("tests/unit/apps/certs_test.cpp", {"certs DIR": "certs_test", "--hosts": '"--hosts"'}),
     "caftan new NAME [--from counting|calls|training|agent|reinforce|beam] [--into DIR]":
         ("tests/install/consumer.cmake", {"caftan new": "caftan new", "--into": "--into"}),
     "caftan plot runs/latest": ("tests/process/rnn_lm_test.cpp", {"plot": '"plot"', "runs/latest": '"runs/latest"'}),

@@ -29,11 +29,12 @@ USES = {
     "results": {"base", "app", "svg"},
     "rl": {"base"},
     "run": {"base", "wire"},
+    "launchers": {"base", "app"},
     "sim": {"base", "wire"},
     "sim_tensor": {"base", "tensor", "sim"},
-    "actors": {"base", "wire", "net", "transport", "remote", "tensor", "rpc", "collectives", "autograd", "optim", "nn", "app", "rl", "results", "run", "sim", "sim_tensor"},
+    "actors": {"base", "wire", "net", "transport", "remote", "tensor", "rpc", "collectives", "autograd", "optim", "nn", "app", "rl", "results", "run", "launchers", "sim", "sim_tensor"},
     "testing": {"base", "wire", "transport", "rpc", "actors"},
-    "apps": {"base", "wire", "tensor", "rpc", "autograd", "collectives", "optim", "app", "svg", "sim", "rl", "nn", "actors"},
+    "apps": {"base", "wire", "net", "tensor", "rpc", "autograd", "collectives", "optim", "app", "svg", "sim", "rl", "nn", "actors"},
 }
 # What the folders of actors/src include of the others, exactly; what the rooms hold is in their README.md. Each other
 # folder is a service: it includes "service", and "worker" includes the folder.
@@ -43,7 +44,7 @@ ROOMS = {
     "role": {"worker"},
     "launch": {"role", "worker"},
 }
-NO_TORCH = {"base", "wire", "net", "transport", "remote", "run", "sim", "svg", "results"}
+NO_TORCH = {"base", "wire", "net", "transport", "remote", "run", "launchers", "sim", "svg", "results"}
 # The only places that know CAF.
 CAF = {"remote", "actors", "cmake"}  # cmake: the precompiled header
 # Where an exception of a library or of user code becomes an Error. One file per border; say why when you add one.

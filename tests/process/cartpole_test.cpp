@@ -48,6 +48,18 @@ TEST(CartPole, WhatIsNotSolvedInTimeFails) {
   EXPECT_THAT(folder.read("runs/latest/summary.json"), HasSubstr("\"exit_code\": 1"));
 }
 
+TEST(CartPole, PM3_ARuleThatForbidsWhatObserversDoEndsTheRunWithItsLine) {
+  const Folder folder;
+  const Finished run =
+      run_to_end(folder, kCaftan, {"run", kConfigs + "/cartpole.test.toml", "permissions.observer.roles=[]"});
+  EXPECT_EQ(run.code, 1);
+  EXPECT_THAT(run.err, AllOf(HasSubstr("not_permitted"), HasSubstr("may not call cartpole.agent."),
+                             HasSubstr("[permissions.observer] roles (resolved.toml:")));
+  const std::string log = folder.read("runs/latest/log/agent.log");
+  EXPECT_EQ(log.find("not permitted: observer-0"), log.rfind("not permitted: observer-0")) << log;
+  EXPECT_THAT(log, HasSubstr("not permitted: observer-0 may not call cartpole.agent."));
+}
+
 TEST(CartPole, M1_TheSameEpisodesWithoutLearningBringNoReward) {
   const Folder folder;
   const auto reward_with = [&](const std::string& rate) {

@@ -55,6 +55,20 @@ CLI::App* add_plot(CLI::App& app, PlotCommand& plot) {
   return command;
 }
 
+CLI::App* add_plan(CLI::App& app, CommandLine& line) {
+  CLI::App* const plan =
+      app.add_subcommand("plan", "show who would run where, or print what a cluster needs to run it");
+  add_file(*plan, line);
+  CLI::Option* const slurm = plan->add_flag("--slurm", line.slurm, "print a batch script for sbatch");
+  CLI::Option* const kubernetes =
+      plan->add_flag("--kubernetes", line.kubernetes, "print manifests for kubectl apply, with a secret of their own");
+  CLI::Option* const container = plan->add_flag("--container", line.container, "print a container file for the image");
+  plan->add_option("--image", line.image, "the image of the pods; default: the run's name")->needs(kubernetes);
+  slurm->excludes(kubernetes)->excludes(container);
+  kubernetes->excludes(container);
+  return plan;
+}
+
 Subcommands declare(CLI::App& app, CommandLine& line) {
   Subcommands commands;
   app.require_subcommand(1);
@@ -73,8 +87,7 @@ Subcommands declare(CLI::App& app, CommandLine& line) {
   host->excludes(role);
   commands.check = app.add_subcommand("check", "find all errors of a file without starting anything");
   add_file(*commands.check, line);
-  commands.plan = app.add_subcommand("plan", "show who would run where");
-  add_file(*commands.plan, line);
+  commands.plan = add_plan(app, line);
   commands.sweep = add_sweep(app, line);
   commands.plot = add_plot(app, line.plot);
   commands.help = app.add_subcommand("help", "explain a role type, a command, or with \"file\" the application file");

@@ -22,6 +22,10 @@ struct CommandLine {
   int jobs = 1;                          ///< for sweep: how many runs at a time
   std::optional<std::string> out{};      ///< of sweep: its folder
   std::optional<std::string> metric{};   ///< for sweep: the metric that the table shows
+  bool slurm = false;                    ///< of plan: a batch script
+  bool kubernetes = false;               ///< of plan: manifests
+  bool container = false;                ///< of plan: a container file
+  std::string image{};                   ///< for the manifests
   std::string topic{};                   ///< of help
   PlotCommand plot{};
 };

@@ -11,11 +11,13 @@
 #include "caftan/app/internal/resolved.hpp"
 #include "caftan/base/internal/overloaded.hpp"
 #include "caftan/base/settings_io.hpp"
+#include "caftan/launchers/internal/ssh.hpp"
 #include "caftan/run/internal/death.hpp"
 #include "caftan/run/internal/losses.hpp"
 #include "launch/exit_watch.hpp"
 #include "launch/fatal_signals.hpp"
 #include "launch/progress_line.hpp"
+#include "launch/remote_host.hpp"
 #include "launch/run_addresses.hpp"
 #include "launch/run_end.hpp"
 #include "launch/run_process.hpp"
@@ -71,6 +73,8 @@ class Launch {
   void show_heading();
   Result<void> start();
   Result<void> start_children();
+  bool is_remote(const app::PlannedWorker& worker) const;
+  Result<void> start_hosts();
   void start_failed(const Error& error);
   void assign(int process);
   void wait();
@@ -107,7 +111,8 @@ class Launch {
   base::TimePoint next_row_;
   // By number of the process in the plan; null for processes of other hosts.
   std::vector<std::unique_ptr<RunProcess>> processes_;
-  std::vector<Error> errors_;  // by worker: the error that the worker itself has reported
+  std::vector<std::shared_ptr<RemoteHost>> hosts_;  // those that are started by ssh
+  std::vector<Error> errors_;                       // by worker: the error that the worker itself has reported
   bool must_exit_ = false;
 };
 
@@ -148,6 +153,8 @@ void Launch::show_heading() {
   text += "channel " + std::string(addresses_.channel());
   const std::string about = about_channel(application, options_.plan);
   if (!about.empty()) text += " (" + about + ")";
+  const std::string tls = app::tls_text(app::tls_use(application));
+  if (!tls.empty()) text += ", " + tls;
   const std::string spin = spin_of_run(application, options_.plan, planned(options_.workers.front().value).host).text;
   if (!spin.empty() && addresses_.channel() == std::string_view("shm")) text += ", spin " + spin;
   view_.note(text + ", in " + record_.directory().path().string());
@@ -171,11 +178,12 @@ Result<void> Launch::start() {
 Result<void> Launch::start_children() {
   raise_descriptor_limit();
   processes_.resize(static_cast<std::size_t>(options_.plan.processes));
+  if (auto started = start_hosts(); !started) return started;
   pid_t group = 0;
   for (const WorkerId id : options_.workers) {
     const app::PlannedWorker& worker = planned(id.value);
     auto& process = processes_[static_cast<std::size_t>(worker.process)];
-    if (process) continue;
+    if (process) continue;  // also one that a relay starts
     auto child = ChildProcess::start({.executable = options_.executable,
                                       .name = worker.name,
                                       .log = record_.directory().log_file(worker.name),
@@ -189,6 +197,35 @@ Result<void> Launch::start_children() {
     if (processes_[i] && (!addresses_.must_learn_coordinator() ||
                           addresses_.is_coordinator(options_.plan.in_process(static_cast<int>(i)).front())))
       assign(static_cast<int>(i));
+  }
+  return {};
+}
+
+bool Launch::is_remote(const app::PlannedWorker& worker) const {
+  return options_.by_ssh && worker.host != options_.application.hosts.front().name;
+}
+
+/// Starts a relay on each host but the first, which is this one (LN-9).
+Result<void> Launch::start_hosts() {
+  const std::string folder = std::filesystem::absolute(record_.directory().path()).string();
+  for (const app::HostSpec& host : options_.application.hosts) {
+    RemoteHostOptions remote{.name = host.name, .address = host.address};
+    for (const app::PlannedWorker& worker : options_.plan.workers) {
+      if (worker.host != host.name || !is_remote(worker)) continue;
+      remote.begin.processes.emplace_back(worker.process, worker.name);
+      remote.logs[worker.process] = record_.directory().log_file(worker.name);
+    }
+    if (remote.logs.empty()) continue;
+    remote.words = launchers::ssh_words(host.address, options_.executable, std::filesystem::current_path().string(),
+                                        options_.application.run.start_timeout);
+    remote.begin.run_directory = folder;
+    remote.begin.resolved = app::resolved_text(options_.application, options_.types);
+    const auto started = RemoteHost::start(remote);
+    if (!started) return Error(started.error().code(), "host '" + host.name + "': " + started.error().text());
+    hosts_.push_back(*started);
+    for (const auto& [process, name] : remote.begin.processes) {
+      processes_[static_cast<std::size_t>(process)] = std::make_unique<RemoteProcess>(*started, process);
+    }
   }
   return {};
 }
@@ -269,7 +306,9 @@ void Launch::take_ready(std::size_t worker) {
   std::string line = "  " + planned(worker).name;
   line.resize(widest + 4, ' ');
   const pid_t pid = processes_[static_cast<std::size_t>(planned(worker).process)]->pid();
-  if (pid != 0) line += "pid " + std::to_string(pid) + "  ";
+  if (pid != 0) line += "pid " + std::to_string(pid);
+  if (is_remote(planned(worker))) line += " on " + planned(worker).host;
+  if (pid != 0) line += "  ";
   view_.note(line + "ready after " + format_fixed(std::chrono::duration<double>(elapsed()).count(), 2) + " s");
 }
 
@@ -316,6 +355,9 @@ void Launch::note_pause() {
 void Launch::take_news() {
   while (signals_.take()) supervisor_.interrupt();
   take_exit();
+  for (const auto& host : hosts_) {
+    for (const std::string& text : host->take_lines()) view_.error(host->name() + ": " + printable(text));
+  }
   view_.flush();
   const bool takes = takes_events();
   for (std::size_t i = 0; i < processes_.size(); ++i) {

@@ -19,6 +19,7 @@ struct LaunchOptions {
   const app::Plan& plan;
   std::vector<WorkerId> workers{};  ///< the workers to run here: all, or with placement "hosts" those of this host
   std::string executable{};         ///< path of this program, with which worker processes are started
+  bool by_ssh = false;              ///< starts the workers of other hosts than the first one by ssh
   std::string warnings{};           ///< warnings about the file, for people; whole lines
 };
 

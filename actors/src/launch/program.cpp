@@ -14,9 +14,14 @@
 #include "caftan/app/internal/load.hpp"
 #include "caftan/app/internal/plan.hpp"
 #include "caftan/app/internal/reference.hpp"
+#include "caftan/app/internal/resolved.hpp"
 #include "caftan/base/keep_freed_memory.hpp"
 #include "caftan/base/settings_io.hpp"
+#include "caftan/launchers/internal/job_texts.hpp"
+#include "caftan/launchers/internal/slot.hpp"
 #include "launch/command_line.hpp"
+#include "launch/host_of_process.hpp"
+#include "launch/host_relay.hpp"
 #include "launch/launcher.hpp"
 #include "launch/run_addresses.hpp"
 #include "launch/sweep.hpp"
@@ -70,20 +75,39 @@ void restart_with_passive_threads(char** argv) {
   ::execvp(executable(argv[0]).c_str(), argv);
 }
 
+/// Returns whether this process starts the workers of all hosts.
+bool is_by_ssh(const CommandLine& line, const app::Application& application) {
+  return application.run.placement == app::Placement::hosts && application.run.launcher == app::LauncherChoice::ssh &&
+         !line.host && !line.role;
+}
+
 Result<std::vector<WorkerId>> select_workers(const CommandLine& line, const app::Application& application,
                                              const app::Plan& plan) {
   const bool chosen = line.host || line.role;
   if (application.run.placement == app::Placement::hosts) {
     if (line.host) return plan.on_host(*line.host);
     if (line.role) return plan.select(*line.role, line.replica);
+    if (is_by_ssh(line, application)) return plan.all();
     return Error(Errc::invalid_config,
                  "placement = \"hosts\": say which workers run here with --host NAME, or with "
-                 "--role ROLE [--replica N]");
+                 "--role ROLE [--replica N], or what starts the processes with run.launcher");
   }
   if (chosen) return Error(Errc::invalid_config, "--host and --role are only for placement = \"hosts\"");
-  std::vector<WorkerId> all;
-  for (const app::PlannedWorker& worker : plan.workers) all.push_back(worker.id);
-  return all;
+  return plan.all();
+}
+
+/// Returns the error that the address of a host is missing which only a launcher could have given.
+Result<void> check_addresses(const app::Application& application, const app::Plan& plan,
+                             const std::vector<WorkerId>& workers) {
+  for (const app::HostSpec& host : application.hosts) {
+    const bool is_needed = &host == &application.hosts.front() || std::ranges::any_of(workers, [&](WorkerId worker) {
+      return plan.workers[worker.value].host == host.name;
+    });
+    if (!is_needed || !host.address.empty()) continue;
+    return Error(Errc::invalid_config,
+                 "[hosts." + host.name + "] has no address: with --host and --role no launcher gives it one");
+  }
+  return {};
 }
 
 /// Has a command that the program has added explain itself, as NAME COMMAND --help does.
@@ -119,12 +143,38 @@ int plot(const actors::PlotCommand& command) {
   return drawn ? print(stdout, printable(command.out) + "\n") : refuse(drawn.error().text());
 }
 
+/// Returns the settings of the command line, behind those that the printed form of a plan needs.
+std::vector<std::string> settings_of(const CommandLine& line) {
+  std::vector<std::string> settings;
+  if (line.slurm) settings = launchers::slurm_settings();
+  if (line.kubernetes) settings = launchers::kubernetes_settings();
+  settings.insert(settings.end(), line.overrides.begin(), line.overrides.end());
+  return settings;
+}
+
 int run_application(const CommandLine& line, const actors::RoleCatalog& catalog, const app::RoleTypes& types,
                     const app::LoadedApplication& loaded, char** argv) {
-  const app::Application& application = loaded.application;
+  app::Application application = loaded.application;
+  CommandLine selection = line;
+  if (application.run.placement == app::Placement::hosts && app::gives_addresses(application.run.launcher) &&
+      !line.host && !line.role) {
+    auto host = actors::host_of_process(application);
+    if (!host) return refuse(host.error().text());
+    selection.host = *std::move(host);
+  }
   const app::Plan plan = app::make_plan(application);
-  auto workers = select_workers(line, application, plan);
+  auto workers = select_workers(selection, application, plan);
   if (!workers) return refuse(workers.error().text());
+  for (app::HostSpec& host : application.hosts) {
+    const bool is_first = &host == &application.hosts.front();
+    const bool is_here =
+        std::ranges::any_of(*workers, [&](WorkerId id) { return plan.workers[id.value].host == host.name; });
+    if (!is_here || (is_by_ssh(line, application) && !is_first)) continue;
+    if (const auto taken = actors::take_interface(host); !taken) return refuse(taken.error().text());
+  }
+  if (const auto complete = check_addresses(application, plan, *workers); !complete) {
+    return refuse(complete.error().text());
+  }
   if (application.run.placement == app::Placement::one_process) {
     int torch_threads = 1;
     for (const app::PlannedWorker& worker : plan.workers) torch_threads = std::max(torch_threads, worker.torch_threads);
@@ -137,6 +187,7 @@ int run_application(const CommandLine& line, const actors::RoleCatalog& catalog,
                                        .plan = plan,
                                        .workers = *std::move(workers),
                                        .executable = executable(argv[0]),
+                                       .by_ssh = is_by_ssh(selection, application),
                                        .warnings = loaded.diagnostics.render(::isatty(STDERR_FILENO) == 1)});
   if (outcome.must_exit) {
     std::fflush(nullptr);
@@ -155,6 +206,13 @@ std::string channel_text(const app::Application& application, const app::Plan& p
          about + "\n";
 }
 
+/// Returns a line for the plan that says what the launcher of the file offers here; nothing for a file without one.
+std::string launcher_text(const app::Application& application) {
+  const bool asks =
+      application.run.placement == app::Placement::hosts && app::gives_addresses(application.run.launcher);
+  return asks ? launchers::slots_text(application, launchers::Environment::of(environ)) : "";
+}
+
 /// Returns a line for the plan that says what cluster.spin does on this machine; nothing where no channel has rings.
 std::string spin_text(const app::Application& application, const app::Plan& plan) {
   const std::string text = plan.workers.empty() ? "" : actors::spin_of_run(application, plan, "").text;
@@ -168,6 +226,29 @@ void use_huge_pages() {
   if (::access("/sys/kernel/mm/transparent_hugepage", F_OK) == 0) ::setenv("THP_MEM_ALLOC_ENABLE", "1", 0);
 }
 
+int print_plan(const CommandLine& line, const app::RoleTypes& types, const app::Application& application,
+               const std::string& program) {
+  const app::Plan plan = app::make_plan(application);
+  if (line.slurm) {
+    return print(stdout, launchers::slurm_script(application, plan,
+                                                 {.program = std::filesystem::absolute(program).string(),
+                                                  .file = application.file.string(),
+                                                  .overrides = line.overrides}));
+  }
+  if (line.container)
+    return print(stdout, launchers::container_file(std::filesystem::path(program).filename().string()));
+  if (line.kubernetes) {
+    const auto secret = actors::random_hex();
+    if (!secret) return refuse(secret.error().message());
+    return print(stdout,
+                 launchers::kubernetes_manifests(
+                     application, plan,
+                     {.image = line.image, .resolved = app::resolved_text(application, types), .secret = *secret}));
+  }
+  return print(stdout, app::render_plan(application, plan) + channel_text(application, plan) +
+                           spin_text(application, plan) + launcher_text(application));
+}
+
 }  // namespace
 
 int Program::main(int argc, char** argv) {
@@ -177,6 +258,7 @@ int Program::main(int argc, char** argv) {
   const auto types = catalog_.types();
   if (!types) return refuse(types.error().text());
   if (actors::is_worker_process(argc, argv)) actors::run_worker_process(catalog_, *types);
+  if (actors::is_host_relay(argc, argv)) actors::run_host_relay(executable(argv[0]));
   std::vector<std::string> own;
   for (const Command& command : commands_) {
     const std::string name = actors::command_name(command.usage);
@@ -203,18 +285,17 @@ int Program::main(int argc, char** argv) {
   if (line.command == CommandLine::Command::plot) return plot(line.plot);
 
   const bool is_run = line.command == CommandLine::Command::run;
-  const auto loaded = app::load_application(line.file, line.overrides, *types,
-                                            {.mode = is_run ? app::LoadMode::run : app::LoadMode::check});
+  // Data, the secret and the output folder of a pod are not on this machine.
+  const auto loaded = app::load_application(
+      line.file, settings_of(line), *types,
+      {.mode = is_run ? app::LoadMode::run : app::LoadMode::check, .requirements = !line.kubernetes});
   if (!is_run || !loaded.diagnostics.ok()) print(stderr, loaded.diagnostics.render(::isatty(STDERR_FILENO) == 1));
   if (!loaded.diagnostics.ok()) return kBadFile;
   switch (line.command) {
     case CommandLine::Command::run:
       return run_application(line, catalog_, *types, loaded, argv);
-    case CommandLine::Command::plan: {
-      const app::Plan plan = app::make_plan(loaded.application);
-      return print(stdout, app::render_plan(loaded.application, plan) + channel_text(loaded.application, plan) +
-                               spin_text(loaded.application, plan));
-    }
+    case CommandLine::Command::plan:
+      return print_plan(line, *types, loaded.application, executable(argv[0]));
     case CommandLine::Command::check: {
       const std::size_t workers = app::make_plan(loaded.application).workers.size();
       return print(stdout, printable(line.file.string()) +

@@ -26,6 +26,18 @@ std::string bracketed(const std::string& host) { return host.find(':') == std::s
 
 }  // namespace
 
+Result<std::string> random_hex() {
+  const auto bytes = random_secret();
+  if (!bytes) return bytes.error();
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string digits;
+  for (const char byte : *bytes) {
+    digits += kDigits[static_cast<unsigned char>(byte) >> 4U];
+    digits += kDigits[static_cast<unsigned char>(byte) & 15U];
+  }
+  return digits;
+}
+
 HostChannel channel_of_host(const app::Application& application) {
   HostChannel channel{&app::channel_on_host(application.cluster.channel), {}, {}};
   for (; channel.facts != &app::kChannels.back(); ++channel.facts) {

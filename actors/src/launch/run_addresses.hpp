@@ -27,6 +27,9 @@ HostChannel channel_of_host(const app::Application& application);
 /// Returns what `plan` and a run's first lines say of the channel beyond its kind; empty if there is nothing to say.
 std::string about_channel(const app::Application& application, const app::Plan& plan);
 
+/// Returns a new secret as 64 hexadecimal digits. Errors: io_error.
+Result<std::string> random_hex();
+
 class RunAddresses {
  public:
   /// Errors: io_error (the folder, the secret file), invalid_config (an empty or short secret).

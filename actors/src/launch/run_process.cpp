@@ -101,7 +101,9 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::start(const ChildOptions& op
   const std::string process = "the process of worker '" + options.name + "' could not be started: ";
   auto pair = ControlSocket::make_pair();
   if (!pair) return system_error(process + "socketpair");
-  const Descriptor log(raised(::open(options.log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666)));
+  const bool has_pipe = options.log_pipe >= 0;
+  const Descriptor log(has_pipe ? ::fcntl(options.log_pipe, F_DUPFD_CLOEXEC, kControlDescriptor + 1)
+                                : raised(::open(options.log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666)));
   if (log.get() < 0) return system_error(process + options.log.string());
   const Descriptor null(raised(::open("/dev/null", O_RDONLY | O_CLOEXEC)));
   const Descriptor control(::fcntl(pair->second.fd(), F_DUPFD_CLOEXEC, kControlDescriptor + 1));

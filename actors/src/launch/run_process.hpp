@@ -41,7 +41,8 @@ struct ChildOptions {
   std::string executable{};
   std::string name{};  ///< shown in lists of processes
   std::filesystem::path log{};
-  pid_t group = 0;  ///< process group to join; 0 = the process leads a new group
+  pid_t group = 0;    ///< process group to join; 0 = the process leads a new group
+  int log_pipe = -1;  ///< takes the output in place of the log; -1 = none
 };
 
 /// The argument that makes a program a worker process, and the descriptor on which it finds its ControlSocket.

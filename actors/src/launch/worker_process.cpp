@@ -2,6 +2,7 @@
 
 #include <ATen/Parallel.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -60,6 +61,12 @@ void follow(const ControlSocket& control, WorkerSet& workers, std::uint32_t work
   }
 }
 
+/// Returns whether a relay reads the output of this process and passes it on to the launcher (LN-12).
+bool is_relayed() {
+  struct stat output {};
+  return ::fstat(STDERR_FILENO, &output) == 0 && S_ISFIFO(output.st_mode);
+}
+
 }  // namespace
 
 bool is_worker_process(int argc, char** argv) {
@@ -91,7 +98,8 @@ void run_worker_process(const RoleCatalog& catalog, const app::RoleTypes& types)
                            .application = loaded.application,
                            .plan = plan,
                            .secret = assignment->secret,
-                           .run_directory = assignment->run_directory};
+                           .run_directory = assignment->run_directory,
+                           .logs_to_output = is_relayed()};
   int torch_threads = 1;
   for (const std::uint32_t worker : assignment->workers) {
     if (worker >= plan.workers.size()) give_up(Error(Errc::malformed_payload, "an assignment of an unknown worker"));

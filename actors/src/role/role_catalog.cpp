@@ -42,6 +42,12 @@ Result<app::RoleTypes> RoleCatalog::types() const {
     const auto script = rpc::Script::load(file, is_module ? rpc::ScriptUse::module : rpc::ScriptUse::functions);
     return script ? Result<void>() : Result<void>(script.error());
   });
+  types.set_functions([catalog = *this] {
+    const Registry registry = catalog.make_registry({});
+    std::vector<std::string> names;
+    for (const std::string_view name : registry.names()) names.emplace_back(name);
+    return names;
+  });
   for (const RoleDefinition& role : roles_) {
     app::RoleType type{.name = role.name, .doc = role.doc, .config = role.config, .drives = role.run != nullptr};
     type.requirements = role.environments.empty() ? role.requirements : with_environments(role, environments_);

@@ -4,6 +4,7 @@
 #include <optional>
 #include <thread>
 
+#include "caftan/app/internal/permissions.hpp"
 #include "caftan/app/internal/run_directory.hpp"
 #include "caftan/app/internal/settings_digest.hpp"
 #include "caftan/transport/threaded_executor.hpp"
@@ -25,6 +26,24 @@ constexpr net::Limits limits_of(const app::LimitsSettings& settings) {
   return limits;
 }
 static_assert(limits_of(app::LimitsSettings()) == net::Limits(), "a file without [limits] means the same as no file");
+
+/// Returns how the workers of a run encrypt their connections.
+TlsOptions tls_options(const app::Application& application, const app::Plan& plan) {
+  TlsOptions options;
+  options.mode = TlsOptions::Mode::off;
+  const app::TlsUse use = app::tls_use(application);
+  if (use == app::TlsUse::none || use == app::TlsUse::off) return options;
+  options.mode = TlsOptions::Mode::on;
+  if (use == app::TlsUse::secret) return options;
+  options.certificate = application.tls.certificate.value_or("");
+  options.key = application.tls.key.value_or("");
+  options.authority = application.tls.authority.value_or("");
+  for (const app::PlannedWorker& worker : plan.workers) {
+    const auto host = std::ranges::find(application.hosts, worker.host, &app::HostSpec::name);
+    if (host != application.hosts.end()) options.also_named[worker.name] = {host->name, host->address};
+  }
+  return options;
+}
 
 }  // namespace
 
@@ -93,6 +112,7 @@ WorkerOptions WorkerSet::worker_options(Member& member) {
   options.world = options_.members;
   options.cluster = application.run.name;
   options.secret = options_.secret;
+  options.tls = tls_options(application, options_.plan);
   options.limits = limits_of(application.limits);
   const app::PlannedWorker& self = options_.plan.workers[member.id.value];
   const auto here = std::ranges::count(options_.plan.workers, self.host, &app::PlannedWorker::host);
@@ -126,7 +146,10 @@ Result<void> WorkerSet::launch(Member& member) {
   if (!options_.run_directory.empty()) {
     const auto directory = app::RunDirectory::open(options_.run_directory);
     if (!directory) return directory.error();
-    auto log = Log::open({.worker = planned.name, .to_stderr = false, .file = directory->log_file(planned.name)});
+    const bool to_output = options_.logs_to_output;
+    auto log = Log::open({.worker = planned.name,
+                          .to_stderr = to_output,
+                          .file = to_output ? std::filesystem::path() : directory->log_file(planned.name)});
     if (!log) return log.error();
     member.log = *std::move(log);
     const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
@@ -151,6 +174,7 @@ Result<void> WorkerSet::launch(Member& member) {
   const app::RoleSpec& role = *options_.application.find_role(planned.role);
   for (const app::RoleSpec::Script& script : role.scripts) registry.add_script(script.name, script.file);
   for (const app::RoleSpec::Script& module : role.modules) registry.add_script_module(module.name, module.file);
+  registry.permit(app::permissions_at(options_.application, options_.plan, planned));
   auto worker = Worker::launch(worker_options(member), std::move(registry));
   if (!worker) return worker.error();
   member.worker = *std::move(worker);

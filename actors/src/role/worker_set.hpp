@@ -29,6 +29,7 @@ struct WorkerSetOptions {
   std::vector<std::string> siblings{};   ///< names of all workers of the same launcher, those of this process included
   std::string secret{};
   std::filesystem::path run_directory{};  ///< empty: nothing is logged
+  bool logs_to_output = false;            ///< whether standard error, not a file of the run's folder, is the log
   std::shared_ptr<transport::PollingExecutor> executor{};
   std::shared_ptr<LocalNetwork> network{};
   RunSink sink{};

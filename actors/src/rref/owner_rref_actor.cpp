@@ -26,6 +26,7 @@ OwnerRRefState::~OwnerRRefState() {
 void OwnerRRefState::set_ports(OwnerRRefPorts& ports, RRefId id) {
   ports_ = &ports;
   id_ = id;
+  if (const auto owner = ports.guarded_by()) table_.guard(*owner);
 }
 
 void OwnerRRefState::on_event(OwnerEvent& event) {
@@ -38,7 +39,7 @@ void OwnerRRefState::on_event(OwnerEvent& event) {
                  [this](HandedOver& e) { perform(table_.handed_over(e.fork, e.session), e.proxy); },
                  [this](NotHandedOver& e) { perform(table_.down(e.fork, e.session)); },
                  [this](PassedBack& e) {
-                   auto held = table_.passed_back(e.fork, e.session);
+                   auto held = table_.passed_back(e.fork, e.parent, e.session);
                    if (held) perform(std::move(*held));
                    e.reply(held ? Result<void>() : Result<void>(held.error()));
                  },
@@ -108,6 +109,7 @@ void OwnerRRefState::set_value(Result<std::shared_ptr<rpc::HostedObject>> value)
 }
 
 void OwnerRRefState::accept(std::shared_ptr<ValueJob> job) {
+  if (const auto allowed = table_.may_use(job->caller()); !allowed) return job->run(allowed.error(), [] {});
   if (const auto acquired = table_.acquired(job->use()); !acquired) {
     job->run(acquired.error(), [] {});
     return;

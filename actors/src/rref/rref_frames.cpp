@@ -25,6 +25,8 @@ ReceivedRRefs::~ReceivedRRefs() {
 void when_confirmed(const std::shared_ptr<ReceivedRRefs>& received, base::Executor& executor, base::TimePoint deadline,
                     std::function<void(Result<void>)> done) {
   struct Pending {
+    Pending(std::size_t left, std::shared_ptr<ReceivedRRefs> received, std::function<void(Result<void>)> done)
+        : left(left), received(std::move(received)), done(std::move(done)) {}
     std::atomic<std::size_t> left;
     std::shared_ptr<ReceivedRRefs> received;
     std::function<void(Result<void>)> done;

@@ -108,9 +108,10 @@ namespace {
 /// Takes the value out to a future, for local_value().
 class TakeValue final : public ValueJob {
  public:
-  explicit TakeValue(std::weak_ptr<rpc::Caller> caller) : promise_(std::move(caller)) {}
+  TakeValue(std::weak_ptr<rpc::Caller> caller, const WorkerLife& life) : promise_(std::move(caller)), life_(life) {}
   Future<std::shared_ptr<rpc::HostedObject>> future() { return promise_.future(); }
   rpc::Use use() const noexcept override { return rpc::Use::fetch; }
+  WorkerLife caller() const noexcept override { return life_; }
   void run(Result<std::shared_ptr<rpc::HostedObject>> value, base::Task done) override {
     promise_.set(std::move(value));
     done();
@@ -118,19 +119,20 @@ class TakeValue final : public ValueJob {
 
  private:
   Promise<std::shared_ptr<rpc::HostedObject>> promise_;
+  WorkerLife life_;  // of the worker that owns the value
 };
 
 }  // namespace
 
 Future<std::shared_ptr<rpc::HostedObject>> OwnerHandle::local_value() {
-  auto job = std::make_shared<TakeValue>(caller_);
-  auto future = job->future();
   if (const auto alive = caller()) {
+    auto job = std::make_shared<TakeValue>(caller_, host_.life());
+    auto future = job->future();
     host_.with_value(rref(), std::move(job));
-  } else {
-    job->run(Error(Errc::shut_down, "the worker of this RRef has ended"), [] {});
+    return future;
   }
-  return future;
+  return make_ready_future<std::shared_ptr<rpc::HostedObject>>(
+      Error(Errc::shut_down, "the worker of this RRef has ended"));
 }
 
 }  // namespace caftan::actors

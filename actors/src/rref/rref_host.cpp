@@ -131,6 +131,7 @@ Result<void> RRefHost::hand_over_one(const std::shared_ptr<rpc::RRefHandle>& bas
   shared.fork = make_fork_id();
   shared.parent = handle->fork();
   if (handle->is_owner()) {
+    if (const auto allowed = check_reference(session.peer.id); !allowed) return allowed.error().at(ports_.name());
     const bool alive = table_.send_to_owner(
         shared.rref, OwnerEvent{owner_event::HandedOver{shared.fork, session, proxy_of(shared.fork)}});
     if (!alive) return Error(Errc::rref_deleted, "the value of RRef " + to_string(shared.rref) + " is gone");
@@ -212,10 +213,15 @@ std::shared_ptr<rpc::RRefHandle> RRefHost::receive_own(transport::Session& sessi
   // connection.
   rpc::PeerSession registered = peer_session(session);
   if (registered.peer.id == ports_.id()) registered.connection = other_end_of_self(registered.connection);
-  if (!table_.send_to_owner(shared.rref, OwnerEvent{owner_event::PassedBack{shared.fork, registered, reply}})) {
+  if (!table_.send_to_owner(shared.rref,
+                            OwnerEvent{owner_event::PassedBack{shared.fork, shared.parent, registered, reply}})) {
     handle->confirm(Error(Errc::rref_deleted, "the value of RRef " + to_string(shared.rref) + " is gone"));
   }
   return handle;
+}
+
+Result<void> RRefHost::check_reference(WorkerId peer) const {
+  return permissions_ ? permissions_->check_reference(*ports_.find_peer(peer)) : Result<void>();
 }
 
 // ---- serving
@@ -256,6 +262,10 @@ std::vector<RRefInfo> RRefHost::list() const { return table_.list(ports_.name(),
 
 bool RRefHost::on_fork_requested(const ForkRequested& message, const rpc::PeerSession& asker,
                                  const caf::strong_actor_ptr& child) {
+  if (!check_reference(asker.peer.id)) {
+    answer_fork(message.fork, asker, Errc::not_permitted);
+    return false;
+  }
   const rpc::ForkRequest request{message.rref, message.creation, message.fork, message.parent, asker};
   if (table_.send_to_owner(message.rref, OwnerEvent{owner_event::Requested{request, child}})) return false;
   if (parked_.park(request, child)) return true;

@@ -18,6 +18,7 @@
 
 #include "caftan/actors/rref_info.hpp"
 #include "caftan/base/mutex.hpp"
+#include "caftan/rpc/internal/permission_table.hpp"
 #include "caftan/rpc/internal/rref_manifest.hpp"
 #include "rref/ending_forks.hpp"
 #include "rref/parked_forks.hpp"
@@ -40,8 +41,13 @@ class RRefHost final : public Service,
 
   RRefTable& table() noexcept { return table_; }
   const RRefTable& table() const noexcept { return table_; }
+  WorkerLife life() const { return ports_.life(); }
   EndingForks& ending() noexcept { return ending_; }
   const ParkedForks& parked() const noexcept { return parked_; }
+
+  /// Refuses from now on what the table refuses, and calls of workers that hold no reference (PM-5).
+  /// @param permissions  outlives this; called before the worker is launched
+  void set_permissions(const rpc::PermissionTable& permissions) noexcept { permissions_ = &permissions; }
 
   // Service
   void register_with(Registry& registry, remote::MessageRegistry& messages) override;
@@ -99,6 +105,9 @@ class RRefHost final : public Service,
     table_.value_known(id, value);
   }
   void owner_ending(RRefId id) override { table_.remove_owner(id); }
+  std::optional<WorkerLife> guarded_by() const override {
+    return permissions_ ? std::optional(ports_.life()) : std::nullopt;
+  }
   std::optional<Error> leaving() const override { return ports_.leaving(); }
 
   // UserRRefPorts
@@ -121,7 +130,11 @@ class RRefHost final : public Service,
   std::shared_ptr<rpc::RRefHandle> receive_own(transport::Session& session, const rpc::SharedRRef& shared,
                                                const Peer& owner);
 
+  /// Whether that worker may refer to values here. Errors: not_permitted.
+  Result<void> check_reference(WorkerId peer) const;
+
   MemberPorts& ports_;
+  const rpc::PermissionTable* permissions_ = nullptr;
   EndingForks ending_;
   ParkedForks parked_;
   RRefTable table_;

@@ -54,6 +54,8 @@ class ValueJob {
  public:
   virtual ~ValueJob() = default;
   virtual rpc::Use use() const noexcept = 0;
+  /// Returns the life whose call the job is.
+  virtual WorkerLife caller() const noexcept = 0;
   /// Threads: a runner. `done` must be called when the value is no longer used.
   virtual void run(Result<std::shared_ptr<rpc::HostedObject>> value, base::Task done) = 0;
   /// Returns whether the job takes its turn in the order in which the jobs of this kind, and all behind it, came
@@ -87,6 +89,7 @@ struct NotHandedOver {
 };
 struct PassedBack {
   ForkId fork;
+  ForkId parent;  ///< that the sender holds
   rpc::PeerSession session;
   std::function<void(Result<void>)> reply;
 };

@@ -34,6 +34,9 @@ class OwnerRRefPorts {
   virtual void value_known(RRefId id, const Result<std::shared_ptr<rpc::HostedObject>>& value) = 0;
   /// The actor is ending: no lookup finds it from now on. May come twice.
   virtual void owner_ending(RRefId id) = 0;
+  /// Returns this worker's life where only workers may use its values that hold a reference to them (permissions.md,
+  /// PM-5); nothing where all may.
+  virtual std::optional<WorkerLife> guarded_by() const = 0;
   /// Returns the error of calls whose value ends because this worker leaves; nothing before the worker leaves.
   virtual std::optional<Error> leaving() const = 0;
 };

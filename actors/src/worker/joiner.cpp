@@ -119,6 +119,7 @@ Result<void> Joiner::accept(const net::PeerInfo& peer, bool is_dialled) {
   if (peer.purpose != net::Purpose::session) {
     return Error(Errc::unsupported, "this version takes connections for sessions only");
   }
+  if (auto named = check_certificate(parts_.options, peer); !named) return named;
   // Only the worker that was dialled compares the settings: it knows that the dialling peer has proven the secret, so
   // that its refusal is not about a forged hello.
   const auto same =

@@ -1,5 +1,7 @@
 #include "worker/peers.hpp"
 
+#include <utility>
+
 #include "service/member_ports.hpp"
 
 namespace caftan::actors {
@@ -26,6 +28,19 @@ Result<Peer> Peers::find(WorkerId id) const {
   if (id.value < members_.size()) return Peer(members_[id.value]);
   return Error(Errc::unknown_worker,
                "no worker number " + std::to_string(id.value) + " in this job of " + std::to_string(members_.size()));
+}
+
+std::vector<std::string> Peers::names() const {
+  std::vector<std::string> names;
+  for (const auto& member : members_) names.push_back(member->name());
+  return names;
+}
+
+const rpc::PermissionTable& Peers::permit(const Registry& registry, std::vector<const rpc::FunctionEntry*> own,
+                                          std::function<void(const std::string&)> log) {
+  return permissions_.emplace(
+      *registry.permissions(), registry,
+      rpc::PermissionTable::Setup{.self = self_, .members = names(), .entries = std::move(own), .log = std::move(log)});
 }
 
 Result<void> Peers::check_new(const rpc::PeerSession& session) const {

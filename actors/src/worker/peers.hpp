@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -14,6 +16,7 @@
 #include "caftan/base/mutex.hpp"
 #include "caftan/net/internal/traffic.hpp"
 #include "caftan/rpc/internal/fork_table.hpp"
+#include "caftan/rpc/internal/permission_table.hpp"
 #include "worker/peer_state.hpp"
 
 namespace caftan::actors {
@@ -45,6 +48,12 @@ class Peers {
   /// Precondition: a member of this job.
   PeerState& at(WorkerId id) const noexcept { return *members_[id.value]; }
   std::size_t size() const noexcept { return members_.size(); }
+  /// Returns the names of all members by id.
+  std::vector<std::string> names() const;
+  /// Works out what members may do here, by the rules of the registry. Precondition: it has some, and all that `own`
+  /// are about is registered. @param own, @param log  as PermissionTable::Setup
+  const rpc::PermissionTable& permit(const Registry& registry, std::vector<const rpc::FunctionEntry*> own,
+                                     std::function<void(const std::string&)> log);
 
   // ---- sessions
 
@@ -79,6 +88,7 @@ class Peers {
   const WorkerId self_;
   std::vector<std::shared_ptr<PeerState>> members_;  // by id
   std::unordered_map<std::string, WorkerId> ids_;
+  std::optional<rpc::PermissionTable> permissions_;  // none: they may do everything
 
   mutable base::Mutex mutex_;
   std::map<rpc::PeerSession, std::shared_ptr<transport::Session>> sessions_ CAFTAN_GUARDED_BY(mutex_);

@@ -153,7 +153,7 @@ rpc::Use ServedCall::use() const noexcept {
 
 void ServedCall::run(Result<std::shared_ptr<rpc::HostedObject>> value, base::Task done) {
   used_ = std::move(done);
-  if (!value) return fail(value.error());
+  if (!value) return fail_without_object(value.error());
   rpc::InPayload payload = std::move(payload_);
   payload.owner = std::shared_ptr<const void>(shared_from_this(), &frame_);
   if (creation_) return create(std::move(*value), std::move(payload));
@@ -180,6 +180,14 @@ void ServedCall::create(std::shared_ptr<rpc::HostedObject> object, rpc::InPayloa
 void ServedCall::fail(const Error& error) {
   if (creation_) calls_->rrefs().set_value(creation_->rref, error);
   answer(error);
+}
+
+void ServedCall::fail_without_object(const Error& error) {
+  if (error.code() != Errc::not_permitted) return fail(error);
+  // A caller that gave the call up may have let its reference go meanwhile: that is no try to do what is forbidden.
+  const bool is_late = deadline_ != base::kNever && calls_->ports().executor().clock().now() >= deadline_;
+  if (cancelled_->is_set() || is_late || session_->ended()) return fail(error);
+  fail(calls_->permissions()->refuse_without_reference(make_info().caller, error));
 }
 
 void ServedCall::answer(Result<rpc::OutReply>&& reply) noexcept {

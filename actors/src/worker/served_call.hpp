@@ -51,6 +51,7 @@ class ServedCall final : public rpc::ResponderSink,
 
   // As the job of a fetch, a method or a creation by a method, which waits for its object.
   rpc::Use use() const noexcept override;
+  WorkerLife caller() const noexcept override { return session_->peer().life; }
   void run(Result<std::shared_ptr<rpc::HostedObject>> value, base::Task done) override;
   bool keeps_order() const noexcept override { return one_way_ || in_order_; }
 
@@ -71,6 +72,8 @@ class ServedCall final : public rpc::ResponderSink,
   void begin();
   void create(std::shared_ptr<rpc::HostedObject> object, rpc::InPayload payload);
   void fail(const Error& error);
+  /// Ends a call about an object that it cannot have.
+  void fail_without_object(const Error& error);
   void send(Result<rpc::OutReply>&& reply);
   void look_if_late() const;
   Error dropped() const;

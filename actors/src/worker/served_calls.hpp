@@ -30,6 +30,12 @@ class ServedCalls {
   ServedCalls(MemberPorts& ports, const net::Limits& limits, RRefHost& rrefs, WorkerLog& log)
       : ports_(ports), limits_(limits), rrefs_(rrefs), log_(log), dispatcher_(ports) {}
 
+  /// Refuses from now on what the table refuses. @param permissions  outlives this; called before the first call comes
+  void set_permissions(const rpc::PermissionTable& permissions) noexcept {
+    permissions_ = &permissions;
+    dispatcher_.set_permissions(permissions);
+  }
+
   /// A complete call or cancel. As transport::FrameHandler::on_frame.
   Result<void> on_frame(const std::shared_ptr<transport::Session>& session, wire::InFrame frame);
 
@@ -56,6 +62,8 @@ class ServedCalls {
   RRefHost& rrefs() noexcept { return rrefs_; }
   rpc::Dispatcher& dispatcher() noexcept { return dispatcher_; }
   const net::Limits& limits() const noexcept { return limits_; }
+  /// Returns null where everything is allowed.
+  const rpc::PermissionTable* permissions() const noexcept { return permissions_; }
   /// Sends a reply, unless the session has ended. Errors: what cannot be encoded or is too large; nothing was sent
   /// then.
   Result<void> send_reply(const std::shared_ptr<transport::Session>& session, std::uint64_t call,
@@ -84,6 +92,7 @@ class ServedCalls {
   RRefHost& rrefs_;
   WorkerLog& log_;
   rpc::Dispatcher dispatcher_;
+  const rpc::PermissionTable* permissions_ = nullptr;
   base::Gate gate_;
   std::atomic<std::uint64_t> count_{0};
   base::Mutex mutex_;

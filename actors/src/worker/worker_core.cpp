@@ -1,11 +1,12 @@
 #include "worker/worker_core.hpp"
 
 #include <algorithm>
-#include <ranges>
 #include <utility>
 
 #include "autograd/autograd_host.hpp"
 #include "caftan/autograd/internal/recording_hook.hpp"
+#include "caftan/base/fnv1a.hpp"
+#include "caftan/nn/internal/script_creation.hpp"
 #include "worker/root_actor.hpp"
 #include "worker/services.hpp"
 #include "worker/worker_options.hpp"
@@ -33,6 +34,7 @@ Result<std::shared_ptr<WorkerCore>> WorkerCore::make(WorkerOptions options, Regi
   if (!membership) return membership.error();
   std::shared_ptr<WorkerCore> core(new WorkerCore(std::move(options), std::move(registry), *std::move(membership)));
   if (auto frozen = core->registry_.freeze(); !frozen) return frozen.error();
+  if (auto checked = core->check_permissions(); !checked) return checked.error();
   return core;
 }
 
@@ -56,12 +58,30 @@ WorkerCore::WorkerCore(WorkerOptions options, Registry registry, net::Membership
   messages_.add<net::Met>("membership.met");
   messages_.add<net::LeaveReport>("leave.report");
   messages_.add<net::RunReturned>("run.returned");
+  const std::vector<const rpc::FunctionEntry*> own = registry_.entries();
   for (Service* service : services_) service->register_with(registry_, messages_);
+  if (registry_.permissions()) apply_permissions(own);
   actor_host_ = std::make_unique<remote::ActorHost>(*options_.executor, messages_, self_);
   actor_host_->set_named_actors(this);
 }
 
 WorkerCore::~WorkerCore() = default;
+
+void WorkerCore::apply_permissions(std::vector<const rpc::FunctionEntry*> own) {
+  // This function of a service makes something of a name alone, as functions of users do.
+  const std::string makes_module(nn::kMakeScriptModule.name());
+  own.push_back(registry_.find(base::fnv1a(makes_module), makes_module));
+  const rpc::PermissionTable& table =
+      peers_.permit(registry_, std::move(own), [log = log_](const std::string& line) { log->write(line); });
+  rrefs_.set_permissions(table);
+  served_.set_permissions(table);
+}
+
+/// Checks rules that a user has made; those of a file were checked when that was read.
+Result<void> WorkerCore::check_permissions() const {
+  if (!registry_.permissions() || options_.role) return {};
+  return rpc::check_permissions(*registry_.permissions(), peers_.names(), registry_);
+}
 
 Result<void> WorkerCore::launch() {
   return joiner_.launch(actor_host_->spawn(root_actor, &joiner_, &joiner_.leaver(), &rrefs_));
@@ -242,7 +262,8 @@ void WorkerCore::end() {
 }
 
 void WorkerCore::end_services(StopReport& given_up) {
-  for (Service* service : services_ | std::views::reverse) service->end_all(*leaving(), given_up);
+  std::for_each(services_.rbegin(), services_.rend(),
+                [&](Service* service) { service->end_all(*leaving(), given_up); });
 }
 
 void WorkerCore::close_sessions(base::TimePoint deadline) {

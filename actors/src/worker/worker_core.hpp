@@ -129,6 +129,10 @@ class WorkerCore final : public MemberPorts,
   caf::strong_actor_ptr find_named(const transport::Session& session, const remote::Address& name) override;
   caf::strong_actor_ptr stand_in(const remote::Address& name) override;
 
+  /// Lets the rules of the registry decide from now on. @param own  of the registry, what no service has registered
+  Result<void> check_permissions() const;
+  void apply_permissions(std::vector<const rpc::FunctionEntry*> own);
+
   std::uint64_t work() const override;
   bool wait_until_idle(base::TimePoint deadline);
   void end_services(StopReport& given_up);

@@ -1,10 +1,12 @@
 #include "worker/worker_options.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <random>
 #include <string>
 #include <utility>
 
+#include "caftan/base/internal/joined.hpp"
 #include "caftan/transport/internal/endpoint.hpp"
 
 namespace caftan::actors {
@@ -57,6 +59,14 @@ Result<net::Membership> make_membership(const WorkerOptions& options) {
     return Error(Errc::invalid_config, "worker '" + options.name + "' would listen beyond this host at " + address +
                                            " without a shared secret: set one");
   }
+  const TlsOptions& tls = options.tls;
+  const auto files = {tls.certificate.empty(), tls.key.empty(), tls.authority.empty()};
+  if (std::ranges::count(files, true) % 3 != 0) {
+    return Error(Errc::invalid_config, "TlsOptions: certificate, key and authority are set together");
+  }
+  if (tls.mode == TlsOptions::Mode::on && options.secret.empty() && tls.certificate.empty()) {
+    return Error(Errc::invalid_config, "TlsOptions: mode `on` needs WorkerOptions::secret or a certificate");
+  }
   return net::Membership::make(std::move(members), net::Join{options.name, *self, random_incarnation(), address});
 }
 
@@ -75,7 +85,30 @@ transport::SessionOptions session_options(const WorkerOptions& options) {
 
 transport::HandshakeIoOptions io_options(const WorkerOptions& options) {
   constexpr std::uint64_t kPartOfRings = 4;
-  return {.ring = options.limits.shm_ring, .rings = options.limits.shared_memory / kPartOfRings};
+  transport::HandshakeIoOptions io{.ring = options.limits.shm_ring,
+                                   .rings = options.limits.shared_memory / kPartOfRings};
+  const TlsOptions& tls = options.tls;
+  if (uses_tls(options)) {
+    io.tls = net::TlsKeys{options.cluster, net::Secret(options.secret), {tls.certificate, tls.key, tls.authority}};
+  }
+  return io;
+}
+
+bool uses_tls(const WorkerOptions& options) {
+  if (options.tls.mode != TlsOptions::Mode::automatic) return options.tls.mode == TlsOptions::Mode::on;
+  const std::string& coordinator = options.world.front().address;
+  return !options.tls.certificate.empty() || (!coordinator.empty() && transport::is_beyond_loopback(coordinator));
+}
+
+Result<void> check_certificate(const WorkerOptions& options, const net::PeerInfo& peer) {
+  if (!peer.certified) return {};
+  std::vector<std::string> wanted{peer.name};
+  const auto also = options.tls.also_named.find(peer.name);
+  if (also != options.tls.also_named.end()) wanted.insert(wanted.end(), also->second.begin(), also->second.end());
+  if (std::ranges::find_first_of(*peer.certified, wanted) != peer.certified->end()) return {};
+  return Error(Errc::not_authenticated, "the certificate of '" + peer.name + "' is for " +
+                                            (peer.certified->empty() ? "no name" : base::joined(*peer.certified)) +
+                                            ": it needs one of " + base::joined(wanted));
 }
 
 transport::PeerIdentity make_identity(const WorkerOptions& options, const WorkerLife& self) {

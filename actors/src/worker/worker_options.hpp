@@ -18,6 +18,10 @@ Result<net::Membership> make_membership(const WorkerOptions& options);
 net::Meeting::Options meeting_options(const WorkerOptions& options);
 transport::SessionOptions session_options(const WorkerOptions& options);
 transport::HandshakeIoOptions io_options(const WorkerOptions& options);
+/// Returns whether connections over TCP are encrypted.
+bool uses_tls(const WorkerOptions& options);
+/// Checks the certificate of a peer that has shown one (TS-4). Errors: not_authenticated.
+Result<void> check_certificate(const WorkerOptions& options, const net::PeerInfo& peer);
 /// Returns the worker as neighbours in its process see it. @param self  its life
 transport::PeerIdentity make_identity(const WorkerOptions& options, const WorkerLife& self);
 /// Returns what the worker says in a handshake; it accepts every member of the cluster.

@@ -35,6 +35,7 @@ bool read_version(const Reading& reading);
 void read_tables(const Reading& reading);
 void read_roles(const Reading& reading);
 void check_uses(const Reading& reading);
+void read_permissions(const Reading& reading);
 void check_requirements(const Reading& reading);
 void check_scripts(const Reading& reading);
 void read_hosts(const Reading& reading);

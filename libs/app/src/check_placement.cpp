@@ -8,8 +8,10 @@
 #include <thread>
 
 #include "application_reader.hpp"
+#include "caftan/app/internal/plan.hpp"
 #include "caftan/app/internal/secret_file.hpp"
 #include "host_keys.hpp"
+#include "loopback.hpp"
 
 namespace caftan::app {
 namespace {
@@ -62,12 +64,6 @@ std::optional<Address> parse_address(const std::string& text) {
   return Address{host, port};
 }
 
-bool is_loopback(const std::string& host) {
-  in_addr v4{};
-  if (inet_pton(AF_INET, host.c_str(), &v4) == 1) return (ntohl(v4.s_addr) >> 24) == 127;
-  return host == "localhost" || host == "::1";
-}
-
 /// The place of [hosts.NAME] address.
 SettingsPlace address_place(const Reading& reading, const HostSpec& host) {
   const SettingsEntry* entry = reading.root.find("hosts")->value.find(host.name);
@@ -87,12 +83,26 @@ void read_host(const Reading& reading, const SettingsEntry& entry) {
   options.table = "hosts." + entry.key;
   const std::size_t before = reading.diagnostics.errors();
   read_settings(entry.value, fields, options, reading.diagnostics);
-  HostSpec host{.name = entry.key, .address = {}, .port = 0, .place = entry.value.place};
+  HostSpec host{.name = entry.key,
+                .address = {},
+                .port = 0,
+                .interface = keys.interface.value_or(""),
+                .place = entry.value.place};
   const SettingsEntry* node = entry.value.find("address");
+  const LauncherChoice launcher = reading.application.run.launcher;
+  if (launcher == LauncherChoice::ssh && keys.interface && !hosts.empty()) {
+    reading.diagnostics.error(entry.value.find("interface")->value.place,
+                              "interface of another host cannot be looked up with run.launcher = \"ssh\": write the "
+                              "address of that network as address");
+  }
+  const bool is_found_there = keys.interface && !hosts.empty();
+  if (!node && !gives_addresses(launcher) && !is_found_there) {
+    reading.diagnostics.error(entry.value.place, "missing key 'address' in [hosts." + entry.key + "]");
+  }
   if (node && reading.diagnostics.errors() == before) {
     const bool is_first = hosts.empty();
-    const std::optional<Address> address = parse_address(keys.address);
-    const std::string is = ", is " + quote_toml(keys.address);
+    const std::optional<Address> address = parse_address(*keys.address);
+    const std::string is = ", is " + quote_toml(*keys.address);
     if (!address) {
       reading.diagnostics.error(node->value.place,
                                 "address must be host:port for the first host, host for the others" + is);
@@ -103,7 +113,7 @@ void read_host(const Reading& reading, const SettingsEntry& entry) {
       const bool same = address->port == first.port && address->host == first.address;
       reading.diagnostics.error(
           node->value.place,
-          same ? "address " + quote_toml(keys.address) + " is taken by host '" + first.name + "'" +
+          same ? "address " + quote_toml(*keys.address) + " is taken by host '" + first.name + "'" +
                      line_text(first.place)
                : "address must be a host without a port: only the first host, '" + first.name + "', has one" + is);
     } else {
@@ -112,6 +122,22 @@ void read_host(const Reading& reading, const SettingsEntry& entry) {
     }
   }
   hosts.push_back(std::move(host));
+}
+
+/// Gives each worker a host of its own, which the launcher starts as one process: the file has no [hosts].
+void make_slots(const Reading& reading) {
+  Application& application = reading.application;
+  for (RoleSpec& role : application.roles) {
+    for (int replica = 0; replica < role.keys.replicas; ++replica) {
+      HostSpec host{.name = "slot-" + std::to_string(application.hosts.size()),
+                    .address = {},
+                    .port = 0,
+                    .interface = {},
+                    .place = {}};
+      role.keys.hosts.push_back(host.name);
+      application.hosts.push_back(std::move(host));
+    }
+  }
 }
 
 /// Each name in a role's `hosts` must be a host, and each host should have a worker.
@@ -169,6 +195,53 @@ void check_secret_file(const Reading& reading, const std::filesystem::path& file
                                         : "secret_file " + error.text());
 }
 
+/// Checks a file of [tls], which is on this machine. @param is_secret  others must not read it
+void check_tls_file(const Reading& reading, const char* key, const std::optional<std::filesystem::path>& file,
+                    bool is_secret) {
+  const SettingsNode& node = *reading.value("tls", key);
+  const std::string subject = std::string(key) + " " + quote_toml(std::get<std::string>(node.scalar)) + " ";
+  struct stat status {};
+  if (::stat(file->c_str(), &status) != 0) {
+    return reading.local_finding(node.place, subject + "does not exist");
+  }
+  if (!S_ISREG(status.st_mode)) return reading.local_finding(node.place, subject + "is not a file");
+  if (is_secret && (status.st_mode & 066) != 0) {
+    reading.local_finding(
+        node.place, subject + "can be read or written by others; chmod 600 " + std::get<std::string>(node.scalar));
+  }
+}
+
+/// Checks [tls].
+void check_tls(const Reading& reading) {
+  const TlsSettings& tls = reading.application.tls;
+  const SettingsNode* first = nullptr;
+  std::string missing;
+  for (const auto& [key, file] : {std::pair("certificate", &tls.certificate), std::pair("key", &tls.key),
+                                  std::pair("authority", &tls.authority)}) {
+    if (!*file) {
+      missing += (missing.empty() ? "" : " and ") + std::string("tls.") + key;
+    } else if (!first) {
+      first = reading.value("tls", key);
+    }
+  }
+  const TlsUse use = tls_use(reading.application);
+  if (first && !missing.empty()) {
+    reading.diagnostics.error(first->place, "certificates need certificate, key and authority: add " + missing);
+  } else if (first && use != TlsUse::certificates) {
+    reading.diagnostics.warning(first->place, tls.mode == TlsMode::off
+                                                  ? "the files of [tls] are not read: tls.mode is \"off\""
+                                                  : "the files of [tls] are not read: no worker talks over TCP");
+  } else if (first && reading.options.requirements) {
+    check_tls_file(reading, "certificate", tls.certificate, false);
+    check_tls_file(reading, "key", tls.key, true);
+    check_tls_file(reading, "authority", tls.authority, false);
+  }
+  if (use == TlsUse::off) {
+    reading.diagnostics.warning(reading.value("tls", "mode")->place,
+                                "mode = \"off\": others can read and change all that the hosts send");
+  }
+}
+
 /// Warns of a key that is given and has no effect with this placement.
 void warn_of_unread(const Reading& reading) {
   const Application& application = reading.application;
@@ -177,6 +250,10 @@ void warn_of_unread(const Reading& reading) {
     reading.diagnostics.warning(
         channel->place, "channel = " + quote_toml(std::get<std::string>(channel->scalar)) +
                             " is not used: with run.placement = \"one_process\" workers talk within their process");
+  }
+  if (application.run.launcher != LauncherChoice::none) {
+    reading.diagnostics.warning(reading.value("run", "launcher")->place,
+                                "launcher is not read: only run.placement = \"hosts\" has a launcher");
   }
   if (const SettingsNode* const secret = reading.value("cluster", "secret_file")) {
     reading.diagnostics.warning(secret->place,
@@ -208,12 +285,17 @@ void read_hosts(const Reading& reading) {
   if (hosts) {
     for (const SettingsEntry& entry : hosts->entries) read_host(reading, entry);
   }
+  const RunSettings& run = reading.application.run;
+  const bool placed =
+      std::ranges::any_of(reading.application.roles, [](const RoleSpec& role) { return !role.keys.hosts.empty(); });
+  if (!hosts && !placed && run.placement == Placement::hosts && gives_addresses(run.launcher)) make_slots(reading);
   check_role_hosts(reading);
 }
 
 void check_placement(const Reading& reading) {
   const Application& application = reading.application;
   warn_of_unshared(reading);
+  check_tls(reading);
   if (application.run.placement != Placement::hosts) return warn_of_unread(reading);
   const SettingsPlace place = reading.value("run", "placement")->place;
   const bool secret = application.cluster.secret_file.has_value();
@@ -237,7 +319,7 @@ void check_placement(const Reading& reading) {
         reading.value("cluster", "channel")->place,
         "channel = " + quote_toml(chosen.name) + " does not reach other hosts; use \"auto\" or \"tcp\"");
   }
-  if (secret) check_secret_file(reading, *application.cluster.secret_file);
+  if (secret && reading.options.requirements) check_secret_file(reading, *application.cluster.secret_file);
 }
 
 /// Reports roles that set different torch_threads although all workers are in one process and share torch's threads.

@@ -70,6 +70,7 @@ LoadedApplication parse_application(std::string_view text, const std::filesystem
   read_tables(reading);
   read_roles(reading);
   check_uses(reading);
+  read_permissions(reading);
   check_requirements(reading);
   check_scripts(reading);
   read_hosts(reading);

@@ -5,6 +5,7 @@
 
 #include "caftan/base/internal/joined.hpp"
 #include "caftan/base/settings_io.hpp"
+#include "loopback.hpp"
 
 namespace caftan::app {
 namespace {
@@ -17,15 +18,20 @@ std::string host_port(const HostSpec& host) {
 /// Returns the channel by which a worker is reached. A worker listens at one address, so with placement "hosts" it is
 /// TCP for workers of the same host, too.
 std::string channel_of(const Application& application, bool meeting) {
+  const TlsUse use = tls_use(application);
+  const std::string tcp = use == TlsUse::secret || use == TlsUse::certificates ? "tcp+tls" : "tcp";
   switch (application.run.placement) {
     case Placement::one_process:
       return "loopback";
-    case Placement::processes:
-      return channel_on_host(application.cluster.channel).name;
+    case Placement::processes: {
+      const ChannelFacts& channel = channel_on_host(application.cluster.channel);
+      return channel.is_path ? channel.name : tcp;
+    }
     case Placement::hosts:
       break;
   }
-  return meeting ? "tcp " + host_port(application.hosts.front()) : "tcp";
+  const HostSpec& first = application.hosts.front();
+  return meeting && !first.address.empty() ? tcp + " " + host_port(first) : tcp;
 }
 
 void plan_uses(const Application& application, Plan& plan) {
@@ -107,6 +113,8 @@ std::string policies_text(const Application& application) {
   const std::string without =
       names_of_roles(application, [&](const RoleSpec& role) { return may_be_lost(application, role); });
   if (!without.empty()) text += "goes on without lost workers of: " + without + "\n";
+  const std::string tls = tls_text(tls_use(application));
+  if (!tls.empty()) text += tls + "\n";
   return text + "output in " + application.output.dir + "/" + run.name + "-<date>-<n>\n";
 }
 
@@ -115,6 +123,12 @@ std::string policies_text(const Application& application) {
 const PlannedWorker* Plan::find(std::string_view name) const {
   const auto found = std::ranges::find(workers, name, &PlannedWorker::name);
   return found == workers.end() ? nullptr : &*found;
+}
+
+std::vector<WorkerId> Plan::all() const {
+  std::vector<WorkerId> found;
+  for (const PlannedWorker& worker : workers) found.push_back(worker.id);
+  return found;
 }
 
 std::vector<WorkerId> Plan::in_process(int process) const {
@@ -190,10 +204,38 @@ Plan make_plan(const Application& application) {
   return plan;
 }
 
+TlsUse tls_use(const Application& application) {
+  const bool is_hosts = application.run.placement == Placement::hosts;
+  const bool is_tcp = is_hosts || (application.run.placement == Placement::processes &&
+                                   !channel_on_host(application.cluster.channel).is_path);
+  if (!is_tcp) return TlsUse::none;
+  // All hosts know the address of the first one, and maybe no other. Who reaches that one over loopback is on its
+  // machine.
+  const bool leaves = is_hosts && !is_loopback(application.hosts.front().address);
+  if (application.tls.mode == TlsMode::off) return leaves ? TlsUse::off : TlsUse::none;
+  if (application.tls.certificate) return TlsUse::certificates;
+  return application.tls.mode == TlsMode::on || leaves ? TlsUse::secret : TlsUse::none;
+}
+
+std::string tls_text(TlsUse use) {
+  switch (use) {
+    case TlsUse::none:
+      return {};
+    case TlsUse::off:
+      return "not encrypted: tls.mode is off";
+    case TlsUse::secret:
+      return "encrypted with a key made of the secret";
+    case TlsUse::certificates:
+      return "encrypted with the certificates of [tls]";
+  }
+  return {};
+}
+
 std::string meeting_place(const Application& application) {
   if (application.run.placement != Placement::hosts) return {};
   const HostSpec& first = application.hosts.front();
-  return host_port(first) + " (host '" + first.name + "')";
+  return (first.address.empty() ? "the address that the launcher gives" : host_port(first)) + " (host '" + first.name +
+         "')";
 }
 
 std::string shared_cores_text(const Plan& plan, const PlannedWorker& worker, int cores) {

@@ -328,7 +328,7 @@ void read_uses(const Reading& reading, const RoleType& type, const SettingsNode&
     const auto found = find_used(reading, use, entry->value);
     if (found.empty()) continue;
     check_use(reading, role, use, entry->value, found);
-    RoleSpec::Use& read = role.uses.emplace_back(RoleSpec::Use{use.name, {}});
+    RoleSpec::Use& read = role.uses.emplace_back(RoleSpec::Use{use.name, {}, entry->key_place});
     for (const auto& [used, place] : found) {
       if (used != &role) used_roles.insert(used->name);
       read.roles.push_back(used->name);

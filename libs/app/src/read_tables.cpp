@@ -101,13 +101,14 @@ bool read_version(const Reading& reading) {
 
 void read_tables(const Reading& reading) {
   ReadSettings top;
-  top.other_keys = {"caftan", "run", "roles", "cluster", "hosts", "limits", "output"};
+  top.other_keys = {"caftan", "run", "roles", "cluster", "hosts", "permissions", "tls", "limits", "output"};
   std::vector<SettingField> none;
   find_misplaced_roles(reading, top.other_keys);
   read_settings(reading.root, none, top, reading.diagnostics);
   Application& application = reading.application;
   read_table(reading, "run", application.run);
   read_table(reading, "cluster", application.cluster);
+  read_table(reading, "tls", application.tls);
   read_table(reading, "limits", application.limits);
   read_table(reading, "output", application.output);
   check_run_name(reading);

@@ -65,6 +65,17 @@ std::string reference_page(const RoleTypes& types) {
   page += section<HostKeys>(
       "[hosts.NAME]",
       "Read with `placement = \"hosts\"`, checked always. The first host in the file is that of the coordinator.");
+  page += section<PermissionSettings>(
+      "[permissions]",
+      "What the workers of a role may do at those of other roles; everything at themselves. The rules that decide, and "
+      "what\n`check` finds: docs/protocols/permissions.md.");
+  page += section<RolePermissionKeys>("[permissions.NAME]",
+                                      "One table per role that has rules of its own, by the role's name. A key that is "
+                                      "there replaces the default: what "
+                                      "it does\nnot name is refused with `not_permitted`, and `[]` names nothing.");
+  page += section<TlsSettings>("[tls]",
+                               "How TCP connections are encrypted: with certificates, or else with a key that is made "
+                               "of `cluster.secret_file`.");
   page += section<LimitsSettings>("[limits]", "");
   page += section<OutputSettings>("[output]", "");
   if (!types.all().empty()) page += "\n## Role types\n";

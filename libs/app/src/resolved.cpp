@@ -57,13 +57,31 @@ std::string role_text(const RoleSpec& role, const RoleType& type) {
   return text;
 }
 
+std::string permissions_text(const RolePermissions& rules) {
+  std::string text = "\n[permissions." + rules.role + "]\n";
+  const auto add = [&text](const std::string& key, const std::optional<RolePermissions::Rule>& rule) {
+    if (!rule) return;
+    std::string names;
+    for (const std::string& name : rule->names) names += (names.empty() ? "" : ", ") + quote_toml(name);
+    text += key + " = [" + names + "]\n";
+  };
+  add("functions", rules.functions);
+  add("roles", rules.roles);
+  add("operators", rules.operators);
+  add("references", rules.references);
+  return text;
+}
+
 std::string host_text(const HostSpec& host) {
+  std::string heading = "\n[hosts." + quote_toml(host.name) + "]\n";
+  if (!host.interface.empty()) heading += "interface = " + quote_toml(host.interface) + "\n";
+  if (host.address.empty()) return heading;
   std::string address = host.address;
   if (host.port != 0) {
     if (address.find(':') != std::string::npos) address = "[" + address + "]";
     address += ":" + std::to_string(host.port);
   }
-  return "\n[hosts." + quote_toml(host.name) + "]\naddress = " + quote_toml(address) + "\n";
+  return heading + "address = " + quote_toml(address) + "\n";
 }
 
 }  // namespace
@@ -75,6 +93,9 @@ std::string resolved_text(const Application& application, const RoleTypes& types
   for (const RoleSpec& role : application.roles) text += role_text(role, *types.find(role.keys.type));
   text += table_text("cluster", application.cluster);
   for (const HostSpec& host : application.hosts) text += host_text(host);
+  text += table_text("permissions", application.permissions);
+  for (const RolePermissions& rules : application.role_permissions) text += permissions_text(rules);
+  text += table_text("tls", application.tls);
   text += table_text("limits", application.limits);
   return text + table_text("output", application.output);
 }

@@ -51,6 +51,20 @@ std::string shared_role_text(const RoleSpec& role, const RoleType& type) {
   return text;
 }
 
+/// Empty where the file has no permissions: [permissions] with nothing but the default means the same as no table.
+std::string shared_permissions_text(const Application& application) {
+  PermissionSettings otherwise = application.permissions;
+  std::string text = otherwise.otherwise == PermissionDefault::uses ? "" : shared_text(bind_settings(otherwise));
+  for (const RolePermissions& rules : application.role_permissions) {
+    text += rules.role + "\n";
+    for (const auto* rule : {&rules.functions, &rules.roles, &rules.operators, &rules.references}) {
+      for (const std::string& name : *rule ? (*rule)->names : std::vector<std::string>()) text += name + " ";
+      text += *rule ? "\n" : "-\n";
+    }
+  }
+  return text;
+}
+
 std::map<std::string, std::string> words_of(std::string_view digests) {
   std::map<std::string, std::string> words;
   std::istringstream stream{std::string(digests)};
@@ -73,9 +87,11 @@ std::string settings_digest(const Application& application, const RoleTypes& typ
   LimitsSettings limits = application.limits;
   std::string hosts;
   for (const HostSpec& host : application.hosts) hosts += host.name + "\n";
+  const std::string permissions = shared_permissions_text(application);
   const std::string common = "run=" + digest(shared_text(std::move(run_fields))) +
                              " cluster=" + digest(shared_text(bind_settings(cluster))) +
-                             " limits=" + digest(shared_text(bind_settings(limits))) + " hosts=" + digest(hosts);
+                             " limits=" + digest(shared_text(bind_settings(limits))) + " hosts=" + digest(hosts) +
+                             (permissions.empty() ? "" : " permissions=" + digest(permissions));
   std::string each;
   std::string all;
   std::size_t position = 0;  // the workers are numbered in the order of the roles, so the digest covers that order

@@ -17,6 +17,11 @@ using handshake::Kind;
 // transcript.
 constexpr std::string_view kServerLabel = "caftan server";
 constexpr std::string_view kClientLabel = "caftan client";
+constexpr std::string_view kServerTlsLabel = "caftan server tls";  // likewise, inside of TLS
+constexpr std::string_view kClientTlsLabel = "caftan client tls";
+constexpr std::byte kTlsRecord{0x16};  // the first byte of a client that speaks TLS
+constexpr std::string_view kOneSidedTls =
+    "the client speaks TLS, the server does not: tls.mode must be the same in both files";
 
 std::string in_quotes(std::string_view text) { return "\"" + std::string(text) + "\""; }
 
@@ -74,10 +79,17 @@ Result<Handshake> Handshake::server(HandshakeOptions options) { return make(Role
 Handshake::Handshake(Role role, HandshakeOptions options, std::string expected_peer, Nonce nonce)
     : role_(role), options_(std::move(options)), expected_peer_(std::move(expected_peer)), nonce_(nonce) {}
 
+void Handshake::bind(const TlsBinding& binding, std::optional<std::vector<std::string>> certified) {
+  is_bound_ = true;
+  transcript_.assign(binding.begin(), binding.end());
+  peer_.certified = std::move(certified);
+}
+
 wire::Bytes Handshake::start() {
   if (role_ == Role::server) return {};
-  transcript_ = handshake::encode_hello(Kind::client_hello, {options_.self, nonce_}, 0);
-  return transcript_;
+  wire::Bytes hello = handshake::encode_hello(Kind::client_hello, {options_.self, nonce_}, 0);
+  wire::append(transcript_, hello);
+  return hello;
 }
 
 Handshake::Step Handshake::feed(wire::ByteView in) {
@@ -86,7 +98,7 @@ Handshake::Step Handshake::feed(wire::ByteView in) {
     step.consumed += fill(in.subspan(step.consumed));
     const auto size = message_size();
     if (!size) {
-      fail(size.error());
+      fail(speaks_tls() ? refuse(Error(Errc::protocol_mismatch, std::string(kOneSidedTls)), step.send) : size.error());
       break;
     }
     if (*size == 0 || filled_ < *size) continue;
@@ -97,6 +109,11 @@ Handshake::Step Handshake::feed(wire::ByteView in) {
   if (state_ == State::done) forget();
   step.state = state_;
   return step;
+}
+
+/// Returns whether the bytes of a client begin as TLS does.
+bool Handshake::speaks_tls() const noexcept {
+  return role_ == Role::server && state_ == State::hello && filled_ > 0 && buffer_[0] == kTlsRecord;
 }
 
 // Takes no byte beyond the message that is being read (HS-1): first its header, then what the header announces.
@@ -186,7 +203,7 @@ Result<void> Handshake::answer_hello(wire::Bytes& send) {
   hello.introduction.connection = peer_.connection;
   const wire::Bytes message = handshake::encode_hello(Kind::server_hello, hello, handshake::kProofSize);
   wire::append(transcript_, message);
-  const auto proof = make_proof(options_.secret, kServerLabel, transcript_);
+  const auto proof = proof_of(Role::server);
   if (!proof) return proof.error();
   wire::append(transcript_, *proof);
   wire::append(send, message);
@@ -197,7 +214,7 @@ Result<void> Handshake::answer_hello(wire::Bytes& send) {
 
 Result<void> Handshake::check_server_proof(wire::ByteView message, wire::Bytes& send) {
   wire::append(transcript_, message.first(message.size() - handshake::kProofSize));
-  const auto expected = make_proof(options_.secret, kServerLabel, transcript_);
+  const auto expected = proof_of(Role::server);
   if (!expected) return expected.error();
   if (!equal_in_constant_time(*expected, message.last(handshake::kProofSize))) {
     return refuse(Error(Errc::not_authenticated, "server " + in_quotes(peer_.name) + " and client " +
@@ -207,7 +224,7 @@ Result<void> Handshake::check_server_proof(wire::ByteView message, wire::Bytes& 
   }
   if (auto accepted = accept_peer(); !accepted) return refuse(accepted.error(), send);
   wire::append(transcript_, message.last(handshake::kProofSize));
-  const auto proof = make_proof(options_.secret, kClientLabel, transcript_);
+  const auto proof = proof_of(Role::client);
   if (!proof) return proof.error();
   wire::append(send, handshake::encode_proof(*proof));
   state_ = State::welcome;
@@ -215,7 +232,7 @@ Result<void> Handshake::check_server_proof(wire::ByteView message, wire::Bytes& 
 }
 
 Result<void> Handshake::check_client_proof(wire::ByteView payload, wire::Bytes& send) {
-  const auto expected = make_proof(options_.secret, kClientLabel, transcript_);
+  const auto expected = proof_of(Role::client);
   if (!expected) return expected.error();
   if (!equal_in_constant_time(*expected, payload)) {
     return refuse(
@@ -227,6 +244,13 @@ Result<void> Handshake::check_client_proof(wire::ByteView payload, wire::Bytes& 
   wire::append(send, handshake::encode_welcome());
   state_ = State::done;
   return {};
+}
+
+/// Returns the proof of one side for the transcript up to now.
+Result<Proof> Handshake::proof_of(Role role) const {
+  if (is_bound_)
+    return make_proof(options_.secret, role == Role::server ? kServerTlsLabel : kClientTlsLabel, transcript_);
+  return make_proof(options_.secret, role == Role::server ? kServerLabel : kClientLabel, transcript_);
 }
 
 Result<void> Handshake::accept_peer() const {

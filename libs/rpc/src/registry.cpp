@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "caftan/base/fnv1a.hpp"
+#include "caftan/base/internal/name_pattern.hpp"
 #include "caftan/rpc/internal/batches.hpp"
 #include "caftan/rpc/internal/script.hpp"
 #include "script_key.hpp"
@@ -73,6 +74,26 @@ void Registry::extend(std::string_view name, std::shared_ptr<const rpc::Extensio
   }
 }
 
+void Registry::open(std::string_view name) {
+  if (frozen_) {
+    problems_.push_back("'" + std::string(name) + "' was opened after the worker had started");
+  } else {
+    open_.emplace_back(name);
+  }
+}
+
+void Registry::permit(Permissions permissions) {
+  if (frozen_) {
+    problems_.emplace_back("permissions were set after the worker had started");
+  } else {
+    permissions_ = std::make_shared<const Permissions>(std::move(permissions));
+  }
+}
+
+bool Registry::is_open(std::string_view name) const noexcept {
+  return std::ranges::any_of(open_, [name](const std::string& open) { return base::matches(open, name); });
+}
+
 void Registry::add_script(std::string_view name, const std::filesystem::path& file) {
   check_name(name);
   const auto script = rpc::Script::load(file, rpc::ScriptUse::functions);
@@ -104,6 +125,11 @@ void Registry::add_script_module(std::string_view name, const std::filesystem::p
 
 Result<void> Registry::freeze() {
   frozen_ = true;
+  for (const std::string& open : open_) {
+    const bool is_known =
+        std::ranges::any_of(by_name_, [&open](const auto& at) { return base::matches(open, at.second->name); });
+    if (!is_known) problems_.push_back("'" + open + "' is open, but nothing of that name is registered");
+  }
   if (problems_.empty()) return {};
   std::string text;
   for (const std::string& problem : problems_) text += (text.empty() ? "" : "; ") + problem;
@@ -151,6 +177,13 @@ std::vector<std::string_view> Registry::extensions() const {
   std::vector<std::string_view> names;
   for (const auto& [name, code] : extensions_) names.push_back(name);
   return names;
+}
+
+std::vector<const rpc::FunctionEntry*> Registry::entries() const {
+  std::vector<const rpc::FunctionEntry*> entries;
+  for (const auto& [hash, entry] : by_name_) entries.push_back(entry.get());
+  std::ranges::sort(entries, {}, [](const rpc::FunctionEntry* entry) -> std::string_view { return entry->name; });
+  return entries;
 }
 
 std::vector<std::string_view> Registry::names() const {

@@ -335,6 +335,8 @@ void Dispatcher::start(std::shared_ptr<HostedObject> object, InPayload&& payload
   if (allowed && has_name && entry->kind != FunctionEntry::Kind::constructor) {
     allowed = Error(Errc::bad_arguments, entry->name + " is no constructor: only these make objects with names");
   }
+  if (allowed && permissions_)
+    allowed = permissions_->check_call(info.caller, *entry, completion.creates() || has_name);
   if (allowed && object) allowed = check_not_held(*object, info.held);
   if (!allowed) return completion.fail(allowed.error().at(caller_.name()));
   info.function = entry->name;
@@ -369,6 +371,10 @@ void Dispatcher::method(std::shared_ptr<HostedObject> object, InPayload&& payloa
 
 void Dispatcher::op(InPayload&& payload, CallInfo&& info, Responder responder) {
   Completion completion(std::move(responder));
+  if (permissions_) {
+    const Result<void> allowed = permissions_->check_operator(info.caller, false);
+    if (!allowed) return completion.fail(allowed.error().at(caller_.name()));
+  }
   if (!info.gate || !info.gate->may_hold_back()) return run_operator_call(caller_, payload, info, completion);
   run_held_operator(std::make_unique<OperatorCall>(
       OperatorCall{caller_.shared_from_this(), std::move(payload), std::move(info), std::move(completion)}));
@@ -377,7 +383,8 @@ void Dispatcher::op(InPayload&& payload, CallInfo&& info, Responder responder) {
 void Dispatcher::fetch(std::shared_ptr<HostedObject> object, InPayload&& payload, CallInfo&& info,
                        Responder responder) {
   Completion completion(std::move(responder));
-  Result<void> allowed = check_not_held(*object, info.held);
+  Result<void> allowed = permissions_ ? permissions_->check_reference(info.caller) : Result<void>();
+  if (allowed) allowed = check_not_held(*object, info.held);
   if (allowed && !object->type().encode) allowed = detail::cannot_be_sent(object->type().key.name);
   if (!allowed) return completion.fail(allowed.error().at(caller_.name()));
   info.function = "to_here";
@@ -395,8 +402,10 @@ Future<std::shared_ptr<HostedObject>> Dispatcher::create(std::shared_ptr<HostedO
   }
   payload.body = payload.body.subspan(sizeof(std::uint64_t));
   info.function = "operator";
-  if (const Result<void> wanted = begin_served(caller_, info); !wanted) {
-    creation.set(wanted.error());
+  Result<void> wanted = permissions_ ? permissions_->check_operator(info.caller, true) : Result<void>();
+  if (wanted) wanted = begin_served(caller_, info);
+  if (!wanted) {
+    creation.set(wanted.error().at(caller_.name()));
     return created;
   }
   creation.set(run_operation(caller_, payload, info, [&]() -> Result<std::shared_ptr<HostedObject>> {

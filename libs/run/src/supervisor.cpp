@@ -19,6 +19,7 @@ constexpr base::Duration kUntilDeath = std::chrono::seconds(1);
 constexpr std::size_t kMostNames = 8;  // of stragglers
 
 std::string describe(const Death& death) {
+  if (!death.why.empty()) return death.why;
   return death.by_signal ? "was killed by " + name_of_signal(death.number)
                          : "exited with code " + std::to_string(death.number);
 }

@@ -38,6 +38,7 @@ class ScriptedWorker final : public OwnerRRefPorts {
     EXPECT_EQ(id, kRRef);
     is_ending = true;
   }
+  std::optional<WorkerLife> guarded_by() const override { return guard; }
   std::optional<Error> leaving() const override { return why_it_leaves; }
 
   caf::strong_actor_ptr proxy;
@@ -46,6 +47,7 @@ class ScriptedWorker final : public OwnerRRefPorts {
   std::vector<Errc> known;
   bool is_ending = false;
   std::optional<Error> why_it_leaves;
+  std::optional<WorkerLife> guard;
 
  private:
   base::Executor& executor_;
@@ -70,6 +72,7 @@ class Job final : public ValueJob {
  public:
   explicit Job(rpc::Use use) : use_(use) {}
   rpc::Use use() const noexcept override { return use_; }
+  WorkerLife caller() const noexcept override { return kSession.peer; }
   void run(Value value, base::Task done) override {
     runs.push_back(value ? Errc::ok : value.error().code());
     give_back = std::move(done);
@@ -177,12 +180,26 @@ TEST_F(OwnerRRefActorTest, RR4_AReferenceThatComesBackIsAHold) {
   send_event(owner_event::CreatedHere{});
   set_value(seven());
   Result<void> held = Error(Errc::timeout, "not answered");
-  send_event(owner_event::PassedBack{kFork, kSession, [&held](Result<void> outcome) { held = std::move(outcome); }});
+  send_event(
+      owner_event::PassedBack{kFork, ForkId{}, kSession, [&held](Result<void> outcome) { held = std::move(outcome); }});
   EXPECT_TRUE(held);
   send_event(owner_event::Released{rpc::Use::hold});
   EXPECT_FALSE(worker_.is_ending);
   send_event(owner_event::Released{rpc::Use::hold});
   EXPECT_TRUE(worker_.is_ending);
+}
+
+TEST_F(OwnerRRefActorTest, PM5_WithAGuardAJobIsRefusedUnlessItsCallerHoldsAReference) {
+  end(actor_);
+  worker_.guard = WorkerLife{WorkerId{0}, Incarnation{1}};
+  actor_ = side_.host.spawn(owner_rref_actor, &worker_, kRRef);
+  send_event(owner_event::CreatedHere{});
+  EXPECT_EQ(ask(rpc::Use::method)->runs, Codes{Errc::not_permitted}) << "before there is a value";
+  set_value(seven());
+  send_event(owner_event::HandedOver{kFork, kSession, worker_.proxy});
+  const auto job = ask(rpc::Use::method);
+  EXPECT_EQ(job->runs, Codes{Errc::ok});
+  job->give_back();
 }
 
 TEST_F(OwnerRRefActorTest, AJobWaitsForTheValueAndKeepsIt) {

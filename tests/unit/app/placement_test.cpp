@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "as_nobody.hpp"
+#include "caftan/app/internal/plan.hpp"
 #include "role_types.hpp"
 
 namespace caftan::app::testing::placement_test {
@@ -13,6 +14,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 constexpr std::string_view kRoles = R"(caftan = 1
@@ -40,6 +42,53 @@ TEST(Hosts, BI1_PlacementNeedsHostsAndASecret) {
                 "cluster.secret_file\n"));
   EXPECT_EQ(check("[run]\nplacement = \"hosts\"\n[hosts.head]\naddress = \"127.0.0.1:29500\"\n"),
             one("app.toml:10:13: error: placement = \"hosts\" needs cluster.secret_file\n"));
+}
+
+TEST(Hosts, LN3_ALauncherGivesTheAddressesThatTheFileLeavesOut) {
+  const std::string hosts =
+      "[run]\nplacement = \"hosts\"\n[cluster]\nsecret_file = \"none\"\n[hosts.head]\n[hosts.node]\n";
+  for (const char* const launcher : {"auto", "variables", "mpi", "slurm"}) {
+    EXPECT_THAT(check(hosts, {"roles.trainer.hosts=[\"node\"]", "run.launcher=" + std::string(launcher)}),
+                AllOf(Not(HasSubstr("error")), HasSubstr("\"none\" does not exist")));
+  }
+  for (const char* const launcher : {"none", "ssh"}) {
+    EXPECT_THAT(check(hosts, {"roles.trainer.hosts=[\"node\"]", "run.launcher=" + std::string(launcher)}),
+                AllOf(HasSubstr("app.toml:13:1: error: missing key 'address' in [hosts.head]\n"),
+                      HasSubstr("app.toml:14:1: error: missing key 'address' in [hosts.node]\n")));
+  }
+}
+
+TEST(Hosts, LN3_WithoutHostsEachWorkerIsOne) {
+  const LoadedApplication loaded = load(
+      std::string(kRoles) + "[run]\nplacement = \"hosts\"\nlauncher = \"slurm\"\n[cluster]\nsecret_file = \"none\"\n");
+  EXPECT_TRUE(loaded.diagnostics.ok()) << loaded.diagnostics.render(false);
+  std::string hosts;
+  for (const PlannedWorker& worker : make_plan(loaded.application).workers) {
+    hosts += worker.name + " on " + worker.host + " by " + worker.channel + "\n";
+  }
+  EXPECT_EQ(hosts, "server on slot-0 by tcp\ntrainer-0 on slot-1 by tcp\ntrainer-1 on slot-2 by tcp\n");
+  EXPECT_EQ(meeting_place(loaded.application), "the address that the launcher gives (host 'slot-0')");
+}
+
+TEST(Hosts, LN14_AnInterfaceGivesTheAddressOfAnotherHostThanTheFirst) {
+  const std::string hosts =
+      "[run]\nplacement = \"hosts\"\n[cluster]\nsecret_file = \"none\"\n[hosts.head]\naddress = \"192.0.2.1:29500\"\n"
+      "interface = \"ib0\"\n[hosts.node]\ninterface = \"ib1\"\n";
+  const std::vector<std::string> roles{"roles.trainer.hosts=[\"node\"]"};
+  const LoadedApplication loaded = load(std::string(kRoles) + hosts, roles);
+  EXPECT_TRUE(loaded.diagnostics.ok()) << loaded.diagnostics.render(false);
+  EXPECT_EQ(loaded.application.hosts[1].interface, "ib1");
+  EXPECT_THAT(check(hosts, {roles[0], "run.launcher=ssh"}),
+              HasSubstr("app.toml:17:13: error: interface of another host cannot be looked up with run.launcher = "
+                        "\"ssh\""));
+  EXPECT_THAT(
+      check("[run]\nplacement = \"hosts\"\n[cluster]\nsecret_file = \"none\"\n[hosts.head]\ninterface = \"ib0\"\n"),
+      HasSubstr("error: missing key 'address' in [hosts.head]"));
+}
+
+TEST(Hosts, LN2_ALauncherIsNotReadInOtherPlacements) {
+  EXPECT_EQ(check("[run]\nlauncher = \"slurm\"\n"),
+            "app.toml:10:12: warning: launcher is not read: only run.placement = \"hosts\" has a launcher\n");
 }
 
 TEST(Hosts, BI1_ListeningBeyondLoopbackNeedsASecret) {

@@ -90,10 +90,10 @@ TEST(Plan, HostsAreGoneRoundAndTheFirstHostIsMetAtItsPort) {
   EXPECT_EQ(plan.workers[1].host, "head");
   EXPECT_EQ(plan.workers[2].host, "node1");
   EXPECT_EQ(plan.workers[3].host, "head") << "without hosts: the first one";
-  EXPECT_EQ(plan.workers[0].channel, "tcp");
-  EXPECT_EQ(plan.workers[1].channel, "tcp 192.0.2.10:29500");
-  EXPECT_EQ(plan.workers[3].channel, "tcp");
-  EXPECT_EQ(make_plan(load_plan({"run.placement=hosts", "cluster.channel=tcp"})).workers[0].channel, "tcp");
+  EXPECT_EQ(plan.workers[0].channel, "tcp+tls");
+  EXPECT_EQ(plan.workers[1].channel, "tcp+tls 192.0.2.10:29500");
+  EXPECT_EQ(plan.workers[3].channel, "tcp+tls");
+  EXPECT_EQ(make_plan(load_plan({"run.placement=hosts", "cluster.channel=tcp"})).workers[0].channel, "tcp+tls");
   EXPECT_EQ(*plan.on_host("node1"), (std::vector<WorkerId>{{0}, {2}}));
   EXPECT_EQ(plan.on_host("node2").error().text(),
             "no worker runs on host 'node2'; did you mean 'node1'? (hosts: node1, head)");
@@ -112,7 +112,24 @@ TEST(Plan, WhoIsAloneOnAHostReachesTheOthersByTcp) {
   const Plan plan = make_plan(load_plan({"run.placement=hosts", "roles.trainer.replicas=1"}));
   ASSERT_EQ(plan.workers.size(), 2U);
   EXPECT_EQ(plan.workers[0].host, "node1");
-  EXPECT_EQ(plan.workers[0].channel, "tcp");
+  EXPECT_EQ(plan.workers[0].channel, "tcp+tls");
+}
+
+TEST(Plan, TS1_BetweenHostsTcpIsEncryptedUnlessTheFileSaysOff) {
+  const auto use = [](std::vector<std::string> overrides) { return tls_use(load_plan(std::move(overrides))); };
+  EXPECT_EQ(use({"run.placement=hosts"}), TlsUse::secret);
+  EXPECT_EQ(use({"run.placement=hosts", "tls.mode=off"}), TlsUse::off);
+  EXPECT_EQ(use({}), TlsUse::none);
+  EXPECT_EQ(use({"cluster.channel=tcp"}), TlsUse::none);
+  EXPECT_EQ(use({"cluster.channel=tcp", "tls.mode=on"}), TlsUse::secret);
+  EXPECT_EQ(use({"tls.mode=on"}), TlsUse::none) << "shm";
+  const std::vector<std::string> local{"run.placement=hosts", "hosts.head.address=127.0.0.1:1",
+                                       "hosts.node1.address=::1"};
+  EXPECT_EQ(use(local), TlsUse::none);
+  EXPECT_EQ(use({"run.placement=hosts", "hosts.head.address=127.0.0.1:1"}), TlsUse::none)
+      << "a host may know no other address than that of the first one";
+  const Application off = load_plan({"run.placement=hosts", "tls.mode=off"});
+  EXPECT_NE(render_plan(off, make_plan(off)).find("not encrypted: tls.mode is off\n"), std::string::npos);
 }
 
 TEST(Plan, WorkersThatShareTheCoresOfTheirMachineHaveALineForTheirLogs) {

@@ -24,7 +24,7 @@ TEST(Reference, TheCommittedPageIsTheGeneratedOne) {
 
 TEST(Reference, NamesEveryTable) {
   const std::string page = reference_page(make_types());
-  for (const char* heading : {"[run]", "[roles.NAME]", "[cluster]", "[hosts.NAME]", "[limits]", "[output]"}) {
+  for (const char* heading : {"[run]", "[roles.NAME]", "[cluster]", "[hosts.NAME]", "[tls]", "[limits]", "[output]"}) {
     EXPECT_NE(page.find("## " + std::string(heading)), std::string::npos) << heading;
   }
   EXPECT_NE(page.find("| `seed` | integer | 0..2^63-1 | 1 |"), std::string::npos);

@@ -45,6 +45,7 @@ caftan = 1
 name = "servers"
 seed = 1
 placement = "hosts"
+launcher = "none"
 deterministic = false
 start_timeout = "30s"
 stop_timeout = "2s"
@@ -89,6 +90,12 @@ address = "[2001:db8::1]:29500"
 [hosts."node 1"]
 address = "192.0.2.11"
 
+[tls]
+mode = "auto"
+# certificate: none: the key is made of the secret
+# key: none
+# authority: none
+
 [limits]
 message = "1536KiB"
 tensors = "16GiB"
@@ -117,6 +124,20 @@ TEST(Resolved, ReadAgainFromAnotherFolderGivesTheSameApplication) {
   EXPECT_EQ(resolved_text(second.application, types), text);
   EXPECT_EQ(render_plan(second.application, make_plan(second.application)),
             render_plan(first.application, make_plan(first.application)));
+}
+
+TEST(Resolved, LN3_HostsOfALauncherAreReadAgain) {
+  const RoleTypes types = make_types();
+  std::string file(kFile);
+  file.replace(file.find("wall ="), 6, "launcher = \"mpi\"\nwall =");
+  file.erase(file.find("address = \"192.0.2.11\"\n"), 23);
+  const LoadedApplication first = load_from(file, "/apps/configs/servers.toml");
+  ASSERT_TRUE(first.diagnostics.ok()) << first.diagnostics.render(true);
+  const std::string text = resolved_text(first.application, types);
+  EXPECT_NE(text.find("\n[hosts.\"node 1\"]\n\n[limits]"), std::string::npos) << text;
+  const LoadedApplication second = load_from(text, "/elsewhere/servers.toml");
+  ASSERT_TRUE(second.diagnostics.ok()) << second.diagnostics.render(true);
+  EXPECT_EQ(resolved_text(second.application, types), text);
 }
 
 TEST(Resolved, U5_ANoteOfARoleTypeIsACommentAndNoFinding) {

@@ -66,7 +66,7 @@ TEST(ForkTable, RR8_WhatIsAskedAfterTheEndIsAnsweredDeleted) {
   EXPECT_EQ(answer.code, Errc::rref_deleted);
   EXPECT_EQ(answer.fork, fork(2));
   EXPECT_EQ(table.acquired(Use::method).error().code(), Errc::rref_deleted);
-  EXPECT_EQ(table.passed_back(fork(3), session(1)).error().code(), Errc::rref_deleted);
+  EXPECT_EQ(table.passed_back(fork(3), fork(0), session(1)).error().code(), Errc::rref_deleted);
   EXPECT_TRUE(table.forks().empty());
 }
 
@@ -114,7 +114,7 @@ TEST(ForkTable, RR4_AReferencePassedBackHoldsBeforeItsForkGoesDown) {
   ForkTable table = make_held();
   table.handed_over(fork(1), session(1));
   table.released(Use::hold);
-  ASSERT_TRUE(table.passed_back(fork(7), session(1)));
+  ASSERT_TRUE(table.passed_back(fork(7), fork(0), session(1)));
   EXPECT_FALSE(ends(table.down(fork(1), session(1))));
   EXPECT_TRUE(ends(table.released(Use::hold)));
 }
@@ -123,11 +123,64 @@ TEST(ForkTable, RR4_ACallToTheOwnWorkerTurnsItsForkIntoAHold) {
   ForkTable table = make_held();
   table.handed_over(fork(1), session(1));
   table.released(Use::hold);
-  const Result<OwnerActions> actions = table.passed_back(fork(1), session(1));
+  const Result<OwnerActions> actions = table.passed_back(fork(1), fork(0), session(1));
   ASSERT_TRUE(actions);
   EXPECT_TRUE(has<DemonitorFork>(*actions));
   EXPECT_TRUE(table.forks().empty());
   EXPECT_TRUE(ends(table.released(Use::hold)));
+}
+
+// ---- values that only holders of references may use
+
+constexpr WorkerLife kOwner{WorkerId{0}, Incarnation{7}};
+PeerSession of_other() { return {{WorkerId{2}, Incarnation{22}}, 5}; }
+ForkTable make_guarded() {
+  ForkTable table = make_held();
+  table.guard(kOwner);
+  return table;
+}
+Errc answer(const OwnerActions& actions) { return std::get<AnswerFork>(actions.back()).code; }
+
+TEST(GuardedForkTable, PM5_OnlyALifeWithAForkMayUseTheValue) {
+  ForkTable table = make_guarded();
+  EXPECT_EQ(table.may_use(session(1).peer).error().code(), Errc::not_permitted);
+  EXPECT_TRUE(table.may_use(kOwner));
+  table.handed_over(fork(1), session(1));
+  table.handed_over(fork(2), session(2));
+  EXPECT_TRUE(table.may_use(session(1).peer));
+  EXPECT_FALSE(table.may_use(of_other().peer));
+  table.down(fork(1), session(1));
+  EXPECT_TRUE(table.may_use(session(1).peer)) << "another fork of that life is left";
+  table.down(fork(2), session(2));
+  EXPECT_FALSE(table.may_use(session(1).peer));
+}
+
+TEST(GuardedForkTable, PM5_AChildIsCountedWhileItsParentIs) {
+  ForkTable table = make_guarded();
+  table.handed_over(fork(1), session(1));
+  EXPECT_EQ(answer(table.requested(fork(5), fork(4), of_other())), Errc::not_permitted) << "a guessed parent";
+  EXPECT_EQ(answer(table.requested(fork(5), ForkId{}, of_other())), Errc::not_permitted) << "none";
+  EXPECT_FALSE(table.may_use(of_other().peer));
+  EXPECT_EQ(answer(table.requested(fork(5), fork(1), of_other())), Errc::ok);
+  EXPECT_TRUE(table.may_use(of_other().peer));
+  table.down(fork(1), session(1));
+  EXPECT_EQ(answer(table.requested(fork(5), fork(1), of_other())), Errc::ok) << "a repetition is answered again";
+  EXPECT_EQ(answer(table.requested(fork(6), fork(1), of_other())), Errc::not_permitted);
+}
+
+TEST(GuardedForkTable, PM5_AReferenceComesBackFromAWorkerThatHoldsIt) {
+  ForkTable table = make_guarded();
+  table.handed_over(fork(1), session(1));
+  EXPECT_EQ(table.passed_back(fork(8), fork(9), session(1)).error().code(), Errc::not_permitted);
+  EXPECT_EQ(table.passed_back(fork(8), fork(1), of_other()).error().code(), Errc::not_permitted)
+      << "the fork of another worker";
+  EXPECT_TRUE(table.passed_back(fork(8), fork(1), session(1)));
+  EXPECT_TRUE(table.passed_back(fork(8), ForkId{}, PeerSession{kOwner, 3})) << "from this worker itself";
+}
+
+TEST(ForkTable, PM1_AValueThatIsNotGuardedIsForAll) {
+  const ForkTable table = make_held();
+  EXPECT_TRUE(table.may_use(session(1).peer));
 }
 
 }  // namespace

@@ -73,7 +73,7 @@ OwnerActions World::handle(int worker, int value, OwnerActor& actor, const Mail&
     case Mail::Kind::requested:
       return rules.requested(mail.fork, mail.parent, mail.session);
     case Mail::Kind::passed_back: {
-      Result<OwnerActions> held = rules.passed_back(mail.fork, mail.session);
+      Result<OwnerActions> held = rules.passed_back(mail.fork, mail.parent, mail.session);
       if (held) return *std::move(held);
       break_rule("RR-4: a reference passed back found v" + std::to_string(value) + " ended");
       return {};

@@ -15,6 +15,7 @@
 #include "caftan/transport/threaded_executor.hpp"
 #include "caftan/wire/bytes.hpp"
 #include "channels/shm/shm_channel.hpp"
+#include "channels/tls/tls_channel.hpp"
 
 namespace caftan::transport::channel_conformance_test {
 namespace {
@@ -28,6 +29,19 @@ void check(bool done) {
 Ends loopback(PollingExecutor& executor) { return make_loopback_pair(executor, 64 * 1024); }
 Ends unix_sockets(PollingExecutor& executor) { return make_channel_pair(executor, "unix").value(); }
 Ends tcp_sockets(PollingExecutor& executor) { return make_channel_pair(executor, "tcp").value(); }
+
+Ends tls_over_tcp(PollingExecutor& executor) {
+  const net::TlsKeys keys{"test", net::Secret("correct horse battery staple"), {}};
+  auto client = net::TlsEngine::client(keys).value();
+  auto server = net::TlsEngine::server(keys).value();
+  while (!client.is_open() || !server.is_open()) {
+    check(server.feed(client.take_outgoing()).has_value());
+    check(client.feed(server.take_outgoing()).has_value());
+  }
+  Ends carriers = tcp_sockets(executor);
+  return {make_tls_channel(executor, carriers.first, std::move(client)),
+          make_tls_channel(executor, carriers.second, std::move(server))};
+}
 
 /// Both ends switch to rings of 32 KiB after the first write, or after some of them: what is under way may be on the
 /// socket, in the rings, or on both.
@@ -156,7 +170,8 @@ class ChannelConformance : public ::testing::TestWithParam<Kind> {
 };
 INSTANTIATE_TEST_SUITE_P(Kinds, ChannelConformance,
                          ::testing::Values(Kind{"loopback", &loopback, false}, Kind{"unix", &unix_sockets},
-                                           Kind{"tcp", &tcp_sockets}, Kind{"shm", &shm<1>, true, "shm_at_once"},
+                                           Kind{"tcp", &tcp_sockets}, Kind{"tcp+tls", &tls_over_tcp, true, "tls"},
+                                           Kind{"shm", &shm<1>, true, "shm_at_once"},
                                            Kind{"shm", &shm<5>, true, "shm_after_some_writes"}),
                          [](const auto& info) { return info.param.how ? info.param.how : info.param.name; });
 

@@ -90,9 +90,9 @@ class RoleBuilder {
   /// As batched, with limits that follow from the role's settings, and from who it uses: `limits(config, place)` with
   /// those of the replica, as `requirements` gets them. Limits out of range end the start of the worker:
   /// invalid_config.
-  template <auto M, class F>
-  requires std::is_invocable_r_v<BatchLimits, F, const typename T::Config&, const app::RolePlace&> RoleBuilder& batched(
-      std::string name, F limits, TurnMode mode = TurnMode::serial) {
+  template <auto M, class F, class Role = T>  // Role: looked at where the method is named, not in each RoleBuilder
+  requires std::is_invocable_r_v<BatchLimits, F, const typename Role::Config&, const app::RolePlace&> RoleBuilder&
+  batched(std::string name, F limits, TurnMode mode = TurnMode::serial) {
     role_.methods.push_back({name, rpc::function_name<M>()});
     role_.registrations.push_back(
         [name, limits, mode](Registry& registry, const std::string& role, const actors::PlayedRole& played) {

@@ -261,7 +261,7 @@ class PartitionRole final : public PartitionCalls {
   PartitionRole(RoleContext& context, std::shared_ptr<Config> config)
       : PartitionCalls(
             // Processes point into the config: the function keeps it.
-            [config, &context](Builder& builder) {
+            [&, config](Builder& builder) {
               if constexpr (kUsesContext) {
                 Model::build(builder, *config, context);
               } else {

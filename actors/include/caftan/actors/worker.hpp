@@ -3,7 +3,10 @@
 /// `Worker::start`.
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -62,12 +65,26 @@ struct WorkerAddress {
                         ///< or a LocalNetwork
 };
 
+/// How connections over TCP are encrypted: docs/protocols/tls.md.
+struct TlsOptions {
+  /// `automatic`: if the first member's address can be reached from other hosts, or with a certificate.
+  enum class Mode : std::uint8_t { automatic, on, off };
+  Mode mode = Mode::automatic;  ///< the same at all members
+  // PEM files; all three or none. They are read for each connection. None: the key is made of `secret`.
+  std::filesystem::path certificate;
+  std::filesystem::path key;
+  std::filesystem::path authority;
+  /// By worker: names that its certificate may have instead of its own, those of its host.
+  std::map<std::string, std::vector<std::string>> also_named;
+};
+
 /// What a worker is and how it finds the others.
 struct WorkerOptions {
   std::string name;                  ///< name of this member; must be in `world`
   std::vector<WorkerAddress> world;  ///< all members in order of their ids; the same at every member
   std::string cluster = "caftan";    ///< members of another cluster are refused
   std::string secret;  ///< shared by all members; may be empty only where nothing listens beyond this host's user
+  TlsOptions tls;
   /// What members must have in common: words "part=digest", at most 255 bytes. When two members connect that both have
   /// such words, the dialled one compares them, and refuses the connection with invalid_config if they differ. Empty:
   /// not compared.
@@ -173,7 +190,7 @@ class Worker : public CallSite {
   const std::string& name() const noexcept;
   /// Returns the address at which this worker listens; empty if it does not listen.
   std::string address() const;
-  /// The channel kind to a peer ("shm", "unix", "tcp", "loopback"); empty if there is none. With an
+  /// The channel kind to a peer ("shm", "unix", "tcp", "tcp+tls", "loopback"); empty if there is none. With an
   /// address "shm:/path" it is "unix" where there is no shared memory.
   std::string channel_kind(const std::string& peer) const;
   /// Returns why the channel to a peer is not of the kind that its address names, or why large tensors go through its

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "caftan/transport/internal/endpoint.hpp"
 
@@ -28,6 +29,10 @@ struct ChannelKind {
                                               HandshakeDone done);
   void (*dial)(PollingExecutor& executor, const std::string& address, net::HandshakeOptions options,
                const std::string& expected_peer, HandshakeIoOptions io_options, HandshakeDone done);
+  /// Of a kind whose addresses may hold names: whether this one does, and the addresses without names that it leads to,
+  /// one at least. `look_up` blocks. Errors of `look_up`: peer_down (the name is unknown, as yet).
+  bool (*has_name)(const std::string& address) = nullptr;
+  Result<std::vector<std::string>> (*look_up)(const std::string& address) = nullptr;
 };
 
 /// Returns invalid_config for an address of no known form, with the forms there are.

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "channels/channel_kind.hpp"
+#include "channels/name_dial.hpp"
 #include "channels/shm/shm_kind.hpp"
 #include "channels/tcp/tcp_kind.hpp"
 #include "channels/unix/unix_kind.hpp"
@@ -63,7 +64,11 @@ Result<std::shared_ptr<Listener>> listen(PollingExecutor& executor, const std::s
 void dial(PollingExecutor& executor, const std::string& address, net::HandshakeOptions options,
           const std::string& expected_peer, HandshakeIoOptions io_options, HandshakeDone done) {
   if (auto fits = check_address(address); !fits) return done(fits.error());
-  find_kind(address)->dial(executor, address, std::move(options), expected_peer, io_options, std::move(done));
+  const ChannelKind& kind = *find_kind(address);
+  if (!kind.has_name || !kind.has_name(address)) {
+    return kind.dial(executor, address, std::move(options), expected_peer, io_options, std::move(done));
+  }
+  dial_by_name(executor, kind, address, std::move(options), expected_peer, io_options, std::move(done));
 }
 
 }  // namespace caftan::transport

@@ -83,12 +83,17 @@ class RoleTypes {
   using ScriptCheck = std::function<Result<void>(const std::filesystem::path& file, bool is_module)>;
   /// Sets how files of scripts are checked, which this library, without libtorch, cannot do.
   void set_script_check(ScriptCheck check) { script_check_ = std::move(check); }
+  /// Sets what returns the names of all functions, constructors and methods that the program registers, sorted.
+  void set_functions(std::function<std::vector<std::string>()> names) { functions_ = std::move(names); }
+  /// Returns what was set; empty = names of functions are not looked at.
+  const std::function<std::vector<std::string>()>& functions() const noexcept { return functions_; }
   /// Returns what was set; empty = files of scripts are not looked at.
   const ScriptCheck& script_check() const noexcept { return script_check_; }
 
  private:
   std::vector<RoleType> types_;
   ScriptCheck script_check_;
+  std::function<std::vector<std::string>()> functions_;
 };
 
 /// Returns what `Role::Config` declares: by `Role::settings(s, config)` or by `Config::settings(s, config)`; no keys if

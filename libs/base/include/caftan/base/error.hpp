@@ -55,6 +55,7 @@ enum class Errc : std::uint8_t {
   stale_gradient = 39,       ///< a gradient is more steps behind than a shared module allows
   round_closed = 40,         ///< a shared module has made the step of this round without this gradient
   lookahead_violation = 41,  ///< a process of a simulation sent an event to another group with too small a delay
+  not_permitted = 42,        ///< a rule of [permissions] forbids the call or the reference; nothing was run
 };
 
 /// Returns the enumerator's name, for example "peer_down"; "unknown" for a number this build does not know.

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "caftan/base/fnv1a.hpp"
+#include "caftan/base/permissions.hpp"
 #include "caftan/rpc/batched_call.hpp"
 #include "caftan/rpc/extension.hpp"
 #include "caftan/rpc/function.hpp"
@@ -166,10 +167,21 @@ class Registry {
   /// module. What is wrong is an error of freeze().
   void add_script_module(std::string_view name, const std::filesystem::path& file);
 
+  /// Lets every member of the job call what is registered as `name`, also where a file's [permissions] say nothing of
+  /// the caller (docs/protocols/permissions.md, PM-4). A rule of a file about the functions of the caller takes that
+  /// back.
+  /// @param name  a registered name, or the beginning of several and a `*`; registered before freeze()
+  void open(std::string_view name);
+
+  /// Lets peers of the worker do what these rules allow, and nothing else; without rules they may do everything. The
+  /// last call counts. Rules: docs/protocols/permissions.md.
+  void permit(Permissions permissions);
+
   /// Registers code for a service of the worker, which says what the names of its extensions begin with.
   void extend(std::string_view name, std::shared_ptr<const rpc::Extension> code);
 
-  /// Ends registration. Errors: invalid_config (a name twice, a bad name, added after freezing), naming all of them.
+  /// Ends registration. Errors: invalid_config (a name twice, a bad name, added after freezing, an open name that
+  /// nothing has), naming all of them.
   Result<void> freeze();
 
   /// Returns the entry of a name, null when there is none.
@@ -178,10 +190,16 @@ class Registry {
   const rpc::FunctionEntry* find(const char* tag) const noexcept;
   /// Returns the name of class kClassTag<C>, nullopt when it is not registered here.
   std::optional<std::string_view> class_name(const char* tag) const noexcept;
+  /// Returns whether `open` was called for the name.
+  bool is_open(std::string_view name) const noexcept;
+  /// Returns the rules that `permit` has set, null without any.
+  const Permissions* permissions() const noexcept { return permissions_.get(); }
   /// Returns whether class kClassTag<C> was registered by add_role.
   bool is_role(const char* tag) const noexcept;
   /// Returns all names, sorted.
   std::vector<std::string_view> names() const;
+  /// Returns all entries, sorted by name.
+  std::vector<const rpc::FunctionEntry*> entries() const;
   /// Returns the file of the modules of that name, null when there is none.
   const std::filesystem::path* script_module(std::string_view name) const noexcept;
   /// Returns the names of the files of modules, sorted.
@@ -219,6 +237,8 @@ class Registry {
   std::map<std::string, std::shared_ptr<const rpc::Extension>, std::less<>> extensions_;
   std::map<std::string, std::filesystem::path, std::less<>> script_modules_;
   std::vector<std::shared_ptr<const rpc::FunctionEntry>> refused_;  // what `add` of a refused entry writes to
+  std::vector<std::string> open_;                                   // names and patterns
+  std::shared_ptr<const Permissions> permissions_;
   std::vector<std::string> problems_;
   bool frozen_ = false;
 };

@@ -77,8 +77,12 @@ MakeChannel offer_rings(PollingExecutor& executor, const HandshakeIoOptions& io_
   };
 }
 
-constexpr SocketKind kShmSockets{
-    .name = "shm", .offer = offer_rings, .parse = parse_shm, .prepare = prepare_unix_socket, .reuses_address = false};
+constexpr SocketKind kShmSockets{.name = "shm",
+                                 .offer = offer_rings,
+                                 .parse = parse_shm,
+                                 .prepare = prepare_unix_socket,
+                                 .takes_tls = false,
+                                 .reuses_address = false};
 
 }  // namespace
 

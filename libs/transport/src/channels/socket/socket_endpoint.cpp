@@ -8,9 +8,11 @@
 #include <cerrno>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <set>
 
 #include "caftan/base/mutex.hpp"
+#include "channels/tls/tls_channel.hpp"
 
 namespace caftan::transport {
 namespace {
@@ -22,10 +24,12 @@ class HandshakeIo final : public Pollable, public std::enable_shared_from_this<H
  public:
   /// Not made by make_shared: the deadline's task holds a weak pointer until the deadline, which would keep the whole
   /// memory of each handshake that ended before.
+  /// @param tls  what lies between the socket and the handshake; nothing: they are in the clear
   static std::shared_ptr<HandshakeIo> make(PollingExecutor& executor, int fd, MakeChannel make_channel,
-                                           net::Handshake handshake, HandshakeDone done) {
+                                           net::Handshake handshake, std::optional<net::TlsEngine> tls,
+                                           HandshakeDone done) {
     return std::shared_ptr<HandshakeIo>(
-        new HandshakeIo(executor, fd, std::move(make_channel), std::move(handshake), std::move(done)));
+        new HandshakeIo(executor, fd, std::move(make_channel), std::move(handshake), std::move(tls), std::move(done)));
   }
   ~HandshakeIo() override {
     if (fd_ >= 0) ::close(fd_);
@@ -36,7 +40,7 @@ class HandshakeIo final : public Pollable, public std::enable_shared_from_this<H
       const std::lock_guard lock(mutex_);
       if (phase_ == Phase::finished) return;  // dropped before it began
       phase_ = connected ? Phase::talking : Phase::connecting;
-      out_ = handshake_.start();
+      out_ = tls_ ? tls_->take_outgoing() : handshake_.start();
       executor_.watch(shared_from_this(), connected ? EPOLLIN | (out_.empty() ? 0U : EPOLLOUT) : EPOLLOUT);
     }
     executor_.post_at(executor_.clock().now() + timeout, [weak = weak_from_this(), timeout] {
@@ -60,9 +64,7 @@ class HandshakeIo final : public Pollable, public std::enable_shared_from_this<H
     }
     if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0 && !read(lock)) return;
     if (!write(lock)) return;
-    if (handshake_.state() == net::Handshake::State::failed && out_.empty()) {
-      return finish(lock, handshake_.error());
-    }
+    if (failure() && out_.empty()) return finish(lock, *failure());
     if (handshake_.state() == net::Handshake::State::done && out_.empty()) return finish(lock);
     executor_.rearm(*this, EPOLLIN | (out_.empty() ? 0U : EPOLLOUT));
   }
@@ -76,36 +78,82 @@ class HandshakeIo final : public Pollable, public std::enable_shared_from_this<H
  private:
   enum class Phase : std::uint8_t { connecting, talking, finished };
 
-  HandshakeIo(PollingExecutor& executor, int fd, MakeChannel make_channel, net::Handshake handshake, HandshakeDone done)
+  HandshakeIo(PollingExecutor& executor, int fd, MakeChannel make_channel, net::Handshake handshake,
+              std::optional<net::TlsEngine> tls, HandshakeDone done)
       : executor_(executor),
         fd_(fd),
         make_channel_(std::move(make_channel)),
+        tls_(std::move(tls)),
         handshake_(std::move(handshake)),
         done_(std::move(done)) {}
 
+  bool in_tls_handshake() const noexcept { return tls_ && !tls_->is_open(); }
+  /// Returns why the connection fails, null while nothing has.
+  const Error* failure() const noexcept {
+    if (tls_error_) return &*tls_error_;
+    return handshake_.state() == net::Handshake::State::failed ? &handshake_.error() : nullptr;
+  }
+  bool is_over() const noexcept { return failure() || handshake_.state() == net::Handshake::State::done; }
+
   void expire(base::Duration timeout) {
     std::unique_lock lock(mutex_);
-    if (phase_ != Phase::finished) finish(lock, handshake_.expired(timeout));
+    if (phase_ == Phase::finished) return;
+    finish(lock, in_tls_handshake() ? tls_->expired(timeout) : handshake_.expired(timeout));
   }
 
   /// `read` and `write` return false when the handshake has finished.
   bool read(std::unique_lock<std::mutex>& lock) {
     std::byte buffer[4096];
-    while (handshake_.state() != net::Handshake::State::done && handshake_.state() != net::Handshake::State::failed) {
+    while (!is_over()) {
       const ssize_t got = ::recv(fd_, buffer, sizeof buffer, 0);
       if (got < 0 && errno == EINTR) continue;
       if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
       if (got <= 0) {
-        finish(lock, handshake_.closed());
+        finish(lock, in_tls_handshake() ? tls_->closed() : handshake_.closed());
         return false;
       }
-      const auto step = handshake_.feed({buffer, static_cast<std::size_t>(got)});
-      wire::append(out_, step.send);
-      if (step.state == net::Handshake::State::done) {
-        early_.assign(buffer + step.consumed, buffer + got);
+      const wire::ByteView bytes(buffer, static_cast<std::size_t>(got));
+      if (!tls_) {
+        wire::append(out_, talk(bytes));
+      } else if (auto taken = take_cipher(bytes); !taken) {
+        tls_error_ = taken.error();
       }
+      if (tls_) wire::append(out_, tls_->take_outgoing());
     }
     return true;
+  }
+
+  /// Hands bytes of the peer to the handshake and returns its reply; what lies behind the handshake is kept.
+  wire::Bytes talk(wire::ByteView bytes) {
+    auto step = handshake_.feed(bytes);
+    if (step.state == net::Handshake::State::done) {
+      early_.assign(bytes.begin() + static_cast<std::ptrdiff_t>(step.consumed), bytes.end());
+    }
+    return std::move(step.send);
+  }
+
+  /// As talk, for bytes of TLS.
+  Result<void> take_cipher(wire::ByteView cipher) {
+    if (auto fed = tls_->feed(cipher); !fed || !tls_->is_open()) return fed;
+    if (!is_bound_) {
+      const auto binding = tls_->binding();
+      if (!binding) return binding.error();
+      handshake_.bind(*binding, tls_->peer_names());
+      is_bound_ = true;
+      if (const wire::Bytes hello = handshake_.start(); !hello.empty()) {
+        if (auto put = tls_->write(hello); !put) return put;
+      }
+    }
+    while (!is_over()) {
+      std::byte plain[net::kMaxHandshakeMessage];
+      const auto got = tls_->read(plain, sizeof plain);
+      if (!got) return got.error();
+      if (*got == 0) break;
+      if (const wire::Bytes reply = talk({plain, *got}); !reply.empty()) {
+        if (auto put = tls_->write(reply); !put) return put;
+      }
+    }
+    return {};
   }
 
   bool write(std::unique_lock<std::mutex>& lock) {
@@ -115,7 +163,7 @@ class HandshakeIo final : public Pollable, public std::enable_shared_from_this<H
       if (put < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return true;
       if (put < 0) {
         // Before it closed, the peer may have sent why it refuses: that error is preferred.
-        finish(lock, handshake_.state() == net::Handshake::State::failed ? handshake_.error() : handshake_.closed());
+        finish(lock, failure() ? *failure() : in_tls_handshake() ? tls_->closed() : handshake_.closed());
         return false;
       }
       out_.erase(out_.begin(), out_.begin() + put);
@@ -138,6 +186,7 @@ class HandshakeIo final : public Pollable, public std::enable_shared_from_this<H
     lock.unlock();
     executor_.unwatch(*this);
     auto channel = make_channel_(std::exchange(fd_, -1), handshake_.peer());
+    if (tls_) channel = make_tls_channel(executor_, std::move(channel), *std::move(tls_));
     Accepted accepted{handshake_.peer(), std::move(channel), std::move(early_)};
     if (done) done(std::move(accepted));
   }
@@ -146,12 +195,24 @@ class HandshakeIo final : public Pollable, public std::enable_shared_from_this<H
   int fd_;
   const MakeChannel make_channel_;
   std::mutex mutex_;
+  std::optional<net::TlsEngine> tls_;
+  std::optional<Error> tls_error_;
+  bool is_bound_ = false;
   net::Handshake handshake_;
   HandshakeDone done_;
   wire::Bytes out_;
   wire::Bytes early_;
   Phase phase_ = Phase::connecting;
 };
+
+/// Makes what encrypts a connection; nothing where it stays in the clear. The files are read now (TS-9).
+Result<std::optional<net::TlsEngine>> make_tls(const SocketKind& kind, const HandshakeIoOptions& options,
+                                               Result<net::TlsEngine> (*make)(const net::TlsKeys&)) {
+  if (!kind.takes_tls || !options.tls) return std::optional<net::TlsEngine>();
+  auto engine = make(*options.tls);
+  if (!engine) return engine.error();
+  return std::optional<net::TlsEngine>(*std::move(engine));
+}
 
 class SocketListener final : public Listener, public Pollable, public std::enable_shared_from_this<SocketListener> {
  public:
@@ -218,13 +279,14 @@ class SocketListener final : public Listener, public Pollable, public std::enabl
     MakeChannel make_channel;
     if (options) make_channel = kind_.offer(executor_, io_options_, false, options->self);
     auto handshake = options ? net::Handshake::server(std::move(*options)) : Result<net::Handshake>(options.error());
-    if (!handshake) {
+    auto tls = make_tls(kind_, io_options_, net::TlsEngine::server);
+    if (!handshake || !tls) {
       ::close(fd);
-      done_(handshake.error());
+      done_(handshake ? tls.error() : handshake.error());
       return;
     }
     const auto slot = std::make_shared<std::weak_ptr<HandshakeIo>>();
-    auto io = HandshakeIo::make(executor_, fd, std::move(make_channel), std::move(*handshake),
+    auto io = HandshakeIo::make(executor_, fd, std::move(make_channel), std::move(*handshake), *std::move(tls),
                                 [weak = weak_from_this(), slot, done = done_](Result<Accepted> result) {
                                   if (const auto self = weak.lock()) self->finished(slot->lock());
                                   done(std::move(result));
@@ -304,6 +366,8 @@ void dial_socket(const SocketKind& kind, PollingExecutor& executor, const std::s
   MakeChannel make_channel = kind.offer(executor, io_options, true, options.self);
   auto handshake = net::Handshake::client(std::move(options), expected_peer);
   if (!handshake) return done(handshake.error());
+  auto tls = make_tls(kind, io_options, net::TlsEngine::client);
+  if (!tls) return done(tls.error());
   const int fd = ::socket(parsed->family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0) return done(system_error("no socket for", address));
   kind.prepare(fd);
@@ -313,7 +377,7 @@ void dial_socket(const SocketKind& kind, PollingExecutor& executor, const std::s
     ::close(fd);
     return done(error);
   }
-  HandshakeIo::make(executor, fd, std::move(make_channel), std::move(*handshake), std::move(done))
+  HandshakeIo::make(executor, fd, std::move(make_channel), std::move(*handshake), *std::move(tls), std::move(done))
       ->start(io_options.timeout, failed == 0);
 }
 

@@ -25,6 +25,7 @@ struct SocketKind {
   Result<SocketAddress> (*parse)(const std::string& address);
   /// Sets the options of a connection's socket.
   void (*prepare)(int fd);
+  bool takes_tls;       ///< connections are encrypted where HandshakeIoOptions has keys
   bool reuses_address;  ///< a listener may take an address whose last connections the kernel still remembers
 };
 

@@ -5,10 +5,13 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <charconv>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <optional>
+#include <vector>
 
 #include "channels/socket/socket_endpoint.hpp"
 
@@ -33,23 +36,48 @@ Result<void> check(const std::string& address) {
   return Error(Errc::invalid_config, "'" + address + "': a port is a number from 0 to 65535");
 }
 
-Result<SocketAddress> parse(const std::string& address) {
+using AddressList = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
+
+/// @param flags  of getaddrinfo. Errors: io_error.
+Result<AddressList> addresses_of(const std::string& address, int flags) {
   const std::size_t colon = address.rfind(':');
   std::string host = address.substr(kScheme.size(), colon - kScheme.size());
   if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
   const std::string port = address.substr(colon + 1);
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICSERV;
+  hints.ai_flags = flags | AI_NUMERICSERV;
   addrinfo* found = nullptr;
   if (const int failed = ::getaddrinfo(host.c_str(), port.c_str(), &hints, &found); failed != 0) {
     return Error(Errc::io_error, "'" + address + "': " + ::gai_strerror(failed));
   }
+  return AddressList(found, &::freeaddrinfo);
+}
+
+Result<SocketAddress> parse(const std::string& address) {
+  const auto found = addresses_of(address, 0);
+  if (!found) return found.error();
   SocketAddress out;
-  std::memcpy(&out.storage, found->ai_addr, found->ai_addrlen);
-  out.size = found->ai_addrlen;
-  ::freeaddrinfo(found);
+  std::memcpy(&out.storage, (*found)->ai_addr, (*found)->ai_addrlen);
+  out.size = (*found)->ai_addrlen;
   return out;
+}
+
+bool has_name(const std::string& address) { return !addresses_of(address, AI_NUMERICHOST); }
+
+Result<std::vector<std::string>> look_up(const std::string& address) {
+  const auto found = addresses_of(address, 0);
+  if (!found) return found.error().with_code(Errc::peer_down);
+  std::vector<std::string> addresses;
+  for (const addrinfo* at = found->get(); at; at = at->ai_next) {
+    std::array<char, NI_MAXHOST> host{};
+    if (::getnameinfo(at->ai_addr, at->ai_addrlen, host.data(), host.size(), nullptr, 0, NI_NUMERICHOST) != 0) continue;
+    const std::string text = host.data();
+    const bool is_v6 = at->ai_family == AF_INET6;
+    addresses.push_back(std::string(kScheme) + (is_v6 ? "[" + text + "]" : text) + address.substr(address.rfind(':')));
+  }
+  if (addresses.empty()) return Error(Errc::peer_down, "'" + address + "' has no address");
+  return addresses;
 }
 
 bool has_port(const std::string& address) { return port_of(address) != 0; }
@@ -84,7 +112,7 @@ MakeChannel offer(PollingExecutor& executor, const HandshakeIoOptions&, bool, ne
 }
 
 constexpr SocketKind kSockets{
-    .name = "tcp", .offer = offer, .parse = parse, .prepare = prepare, .reuses_address = true};
+    .name = "tcp", .offer = offer, .parse = parse, .prepare = prepare, .takes_tls = true, .reuses_address = true};
 
 }  // namespace
 
@@ -96,6 +124,8 @@ constinit const ChannelKind kTcpKind{.scheme = kScheme,
                                      .is_dialable = has_port,
                                      .is_beyond_loopback = is_beyond,
                                      .listen = listen_with<kSockets>,
-                                     .dial = dial_with<kSockets>};
+                                     .dial = dial_with<kSockets>,
+                                     .has_name = has_name,
+                                     .look_up = look_up};
 
 }  // namespace caftan::transport

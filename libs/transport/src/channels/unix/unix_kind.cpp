@@ -28,6 +28,7 @@ constexpr SocketKind kUnixSockets{.name = "unix",
                                   .offer = offer_sockets,
                                   .parse = parse_unix,
                                   .prepare = prepare_unix_socket,
+                                  .takes_tls = false,
                                   .reuses_address = false};
 
 }  // namespace

@@ -24,16 +24,27 @@ inline constexpr int kSchemaVersion = 1;
 
 /// Which workers share a process: all, none, or as [hosts] says.
 enum class Placement { one_process, processes, hosts };
+/// What starts the processes of `placement = "hosts"`; `automatic` is the one of variables, mpi and slurm that has
+/// started this process.
+enum class LauncherChoice { none, automatic, variables, mpi, slurm, ssh };
+/// Returns whether processes that the launcher has started learn from it where the first host is.
+constexpr bool gives_addresses(LauncherChoice launcher) {
+  return launcher != LauncherChoice::none && launcher != LauncherChoice::ssh;
+}
 /// What a run does when a worker of a role is lost.
 enum class OnLoss { fail, go_on };
 /// What a run shows while it lasts; `automatic` is a live line on a terminal, else plain lines.
 enum class Progress { automatic, live, plain, none };
+
+/// Where connections over TCP are encrypted: `automatic` between hosts, and everywhere with a certificate.
+enum class TlsMode { automatic, on, off };
 
 /// [run]
 struct RunSettings {
   std::string name;
   std::int64_t seed = 1;
   Placement placement = Placement::processes;
+  LauncherChoice launcher = LauncherChoice::none;
   bool deterministic = false;
   base::Duration start_timeout = std::chrono::seconds(30);
   base::Duration stop_timeout = std::chrono::seconds(2);
@@ -47,6 +58,13 @@ struct RunSettings {
         .range(0, std::numeric_limits<std::int64_t>::max());
     s("placement", c.placement, "who shares a process")
         .one_of({{"one_process"}, {"processes", "one per replica"}, {"hosts", "see [hosts]"}});
+    s("launcher", c.launcher, "with placement = \"hosts\": what starts the processes")
+        .one_of({{"none", "a command for each host"},
+                 {"auto", "mpi, slurm or variables, as found"},
+                 {"variables", "RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT"},
+                 {"mpi"},
+                 {"slurm"},
+                 {"ssh", "this command, on the first host"}});
     s("deterministic", c.deterministic, "the same fingerprint in any placement, slower");
     s("start_timeout", c.start_timeout,
       "time for all workers to connect, and again for their constructors; a late one fails the run by name")
@@ -80,6 +98,25 @@ struct ClusterSettings {
     s("secret_file", c.secret_file,
       "relative to the file, mode 0600, 16..4096 bytes; required with placement = \"hosts\"")
         .default_text("a random secret per run");
+  }
+};
+
+/// [tls]
+struct TlsSettings {
+  TlsMode mode = TlsMode::automatic;
+  std::optional<std::filesystem::path> certificate;  ///< this and the next two: absolute
+  std::optional<std::filesystem::path> key;
+  std::optional<std::filesystem::path> authority;
+
+  static void settings(auto& s, TlsSettings& c) {
+    s("mode", c.mode, "encryption of connections over TCP; off between hosts lets others read and change all")
+        .one_of({{"auto", "between hosts, and with a certificate within one host, too"}, {"on"}, {"off"}});
+    s("certificate", c.certificate,
+      "PEM, relative to the file: of this host, for its name or address in [hosts], or of one worker")
+        .default_text("none: the key is made of the secret");
+    s("key", c.key, "of the certificate: PEM without a password, mode 0600").default_text("none");
+    s("authority", c.authority, "PEM: what has signed the certificates of all; `caftan certs` makes one")
+        .default_text("none");
   }
 };
 
@@ -121,6 +158,53 @@ struct OutputSettings {
   }
 };
 
+/// What the workers of a role may do at those of others where no rule of [permissions.NAME] says it.
+enum class PermissionDefault { uses, open };
+
+/// The keys of [permissions] beside its tables, one for each role that has rules of its own.
+struct PermissionSettings {
+  PermissionDefault otherwise = PermissionDefault::uses;
+
+  static void settings(auto& s, PermissionSettings& c) {
+    s("default", c.otherwise, "what a role may do where no rule of its own says it")
+        .one_of({{"uses", "what it uses, open functions, and objects to which it was handed a reference"},
+                 {"open", "everything"}});
+  }
+};
+
+/// The keys of [permissions.NAME]. A key that is left out leaves the default in place.
+struct RolePermissionKeys {
+  std::vector<std::string> functions;
+  std::vector<std::string> roles;
+  std::vector<std::string> operators;
+  std::vector<std::string> references;
+
+  static void settings(auto& s, RolePermissionKeys& c) {
+    s("functions", c.functions,
+      "functions, constructors and methods that the role may call, by their registered names, or the beginning of "
+      "several and a *")
+        .default_text("`default`");
+    s("roles", c.roles, "roles whose workers it may look up, and whose methods it may call").default_text("`default`");
+    s("operators", c.operators, "roles at whose workers it may have operators run").default_text("`default`");
+    s("references", c.references, "roles to whose objects it may refer").default_text("all");
+  }
+};
+
+/// [permissions.NAME]: what the workers of the role NAME may do at those of others.
+struct RolePermissions {
+  /// One rule: a key that the file gives.
+  struct Rule {
+    std::vector<std::string> names;
+    SettingsPlace place;
+  };
+  std::string role{};
+  std::optional<Rule> functions{};
+  std::optional<Rule> roles{};
+  std::optional<Rule> operators{};
+  std::optional<Rule> references{};
+  SettingsPlace place{};
+};
+
 /// The keys of [roles.NAME] beside its tables `config`, `modules`, `per_replica`, `scripts` and `uses`.
 struct RoleKeys {
   std::string type;
@@ -148,6 +232,7 @@ struct RoleSpec {
   struct Use {
     std::string name;                ///< the type's name for it
     std::vector<std::string> roles;  ///< names of existing roles, one at least, each once
+    SettingsPlace place;
   };
   /// One entry of [roles.NAME.scripts], a TorchScript file whose methods the role's workers let peers call, or of
   /// [roles.NAME.modules], one of which peers make modules there.
@@ -180,8 +265,9 @@ struct RoleSpec {
 /// [hosts.NAME]
 struct HostSpec {
   std::string name;
-  std::string address;     ///< a host name or IP address, without brackets
+  std::string address;     ///< a host name or IP address, without brackets; empty: the launcher gives it
   std::uint16_t port = 0;  ///< only of the first host, that of the coordinator
+  std::string interface;   ///< whose address the workers of the host listen at; empty: at `address`
   SettingsPlace place;
 };
 
@@ -192,6 +278,9 @@ struct Application {
   std::vector<RoleSpec> roles;  ///< in the order of the file: worker numbers follow it
   ClusterSettings cluster;
   std::vector<HostSpec> hosts;  ///< in the order of the file
+  PermissionSettings permissions;
+  std::vector<RolePermissions> role_permissions;  ///< in the order of the file
+  TlsSettings tls;
   LimitsSettings limits;
   OutputSettings output;
 
@@ -199,6 +288,13 @@ struct Application {
   const RoleSpec* find_role(std::string_view name) const {
     for (const RoleSpec& role : roles) {
       if (role.name == name) return &role;
+    }
+    return nullptr;
+  }
+  /// Returns the rules of the role of that name, or null if it has none.
+  const RolePermissions* find_permissions(std::string_view role) const {
+    for (const RolePermissions& rules : role_permissions) {
+      if (rules.role == role) return &rules;
     }
     return nullptr;
   }

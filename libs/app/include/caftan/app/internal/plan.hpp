@@ -28,7 +28,8 @@ struct PlannedWorker {
   int replica = 0;
   int process = 0;   ///< number of its process in the job, from 0
   std::string host;  ///< the host's name in [hosts]; empty if all workers run on this machine
-  /// By which channel the worker is reached: "loopback", "shm", "unix", "tcp" or, for the coordinator, "tcp host:port".
+  /// By which channel the worker is reached: "loopback", "shm", "unix", "tcp", "tcp+tls" or, for the
+  /// coordinator, "tcp host:port" or "tcp+tls host:port".
   std::string channel;
   int torch_threads = 1;
   bool drives = false;
@@ -43,6 +44,8 @@ struct Plan {
 
   /// Returns the worker of that name or null.
   const PlannedWorker* find(std::string_view name) const;
+  /// Returns all workers in the order of their ids.
+  std::vector<WorkerId> all() const;
   /// Returns the workers of a process in the order of their ids.
   std::vector<WorkerId> in_process(int process) const;
   /// Returns the workers of a host in the order of their ids. Errors: invalid_config (no worker is planned on that
@@ -67,5 +70,16 @@ std::string shared_cores_text(const Plan& plan, const PlannedWorker& worker, int
 
 /// Returns what `caftan plan FILE` prints: a heading, one line per worker with what it uses, and the policies.
 std::string render_plan(const Application& application, const Plan& plan);
+
+/// What encrypts the TCP connections of a run.
+enum class TlsUse {
+  none,          ///< nothing: no bytes leave a host
+  off,           ///< nothing, although bytes leave their host: the file says so
+  secret,        ///< a key that is made of the secret
+  certificates,  ///< those of [tls]
+};
+TlsUse tls_use(const Application& application);
+/// Returns that in words, for the plan and the first lines of a run; empty for `none`.
+std::string tls_text(TlsUse use);
 
 }  // namespace caftan::app

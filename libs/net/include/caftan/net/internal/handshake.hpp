@@ -7,7 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "caftan/base/clock.hpp"
 #include "caftan/base/ids.hpp"
@@ -83,6 +85,8 @@ struct Introduction {
 struct PeerInfo : Introduction {
   std::uint16_t version = 0;          ///< the highest one both speak
   std::uint64_t agreed_features = 0;  ///< bits both can use
+  /// The names for which its certificate holds; nothing where it has shown none. Proven by TLS, not said by the peer.
+  std::optional<std::vector<std::string>> certified;
 };
 
 struct HandshakeOptions {
@@ -122,6 +126,10 @@ class Handshake {
   /// Makes the side that accepted. Errors: as client.
   static Result<Handshake> server(HandshakeOptions options);
 
+  /// Makes the proofs of this handshake hold only for the TLS connection that carries it (TS-5). Call it once, before
+  /// `start` and `feed`. @param certified  PeerInfo::certified
+  void bind(const TlsBinding& binding, std::optional<std::vector<std::string>> certified);
+
   /// Returns the first bytes to send: the client's hello; nothing for a server. Call it once.
   wire::Bytes start();
 
@@ -151,6 +159,7 @@ class Handshake {
   static Result<Handshake> make(Role role, HandshakeOptions options, std::string expected_peer);
 
   std::size_t fill(wire::ByteView in);
+  bool speaks_tls() const noexcept;
   Result<std::size_t> message_size() const;
   Result<void> on_message(wire::ByteView message, wire::Bytes& send);
   Result<void> on_hello(wire::ByteView message, wire::Bytes& send);
@@ -162,6 +171,7 @@ class Handshake {
   Result<void> accept_peer() const;
   Error refuse(Error error, wire::Bytes& send) const;
   Error refuse_unproven(Error error, wire::Bytes& send) const;
+  Result<Proof> proof_of(Role role) const;
   const Error& fail(Error error);
   void forget();
 
@@ -170,7 +180,8 @@ class Handshake {
   HandshakeOptions options_;
   std::string expected_peer_;
   Nonce nonce_;
-  wire::Bytes transcript_;  ///< both hellos as sent, at most 2 KiB; empty once finished
+  bool is_bound_ = false;
+  wire::Bytes transcript_;  ///< the binding and both hellos as sent, at most 2 KiB; empty once finished
   std::array<std::byte, kMaxHandshakeMessage> buffer_;
   std::size_t filled_ = 0;
   PeerInfo peer_;

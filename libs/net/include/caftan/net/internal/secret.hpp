@@ -40,6 +40,9 @@ Result<Nonce> random_nonce();
 
 using Proof = std::array<std::byte, 32>;
 
+/// Bytes that only the two ends of one TLS connection can compute.
+using TlsBinding = std::array<std::byte, 32>;
+
 /// Returns HMAC-SHA256(secret, label || transcript). Errors: io_error (the crypto library refused). Threads: any.
 Result<Proof> make_proof(const Secret& secret, std::string_view label, std::span<const std::byte> transcript);
 

@@ -65,6 +65,11 @@ class ForkTable {
     PeerSession session;
   };
 
+  /// From now on only those may use the value who hold a reference to it (permissions.md, PM-5): a child is counted
+  /// while its parent is, a reference comes back from who holds it, and `may_use` looks. `owner`, this worker, may
+  /// always.
+  void guard(WorkerLife owner) { guarded_by_ = owner; }
+
   /// The frame of the creator was read (RR-9): its fork is the first fork of the value.
   OwnerActions created_by(ForkId creator, PeerSession session);
   /// The value was made on this worker; the caller has a hold, to be released with `released(Use::hold)`.
@@ -75,15 +80,21 @@ class ForkTable {
   /// The owner is about to hand a reference to `session`; called before the frame is offered to the lane. If the lane
   /// does not accept the frame, call `down(fork, session)` (RR-4). The manifest entry carries the monitor to the peer.
   OwnerActions handed_over(ForkId fork, PeerSession session);
-  /// A child asks to be counted (RR-5). Repeating it answers again and counts once. After the end: `rref_deleted`.
+  /// A child asks to be counted (RR-5). Repeating it answers again and counts once. After the end: `rref_deleted`. Of a
+  /// guarded value, if `parent` is not counted: `not_permitted`.
   OwnerActions requested(ForkId fork, ForkId parent, PeerSession session);
   /// A reference came back to its owner in a frame of `session`: the reader has a hold from here on. A fork of that id
   /// that the owner made itself (a call to its own worker) has arrived and no longer counts.
-  /// Errors: rref_deleted, and no hold was taken.
-  Result<OwnerActions> passed_back(ForkId fork, PeerSession session);
+  /// @param parent  the fork that the sender holds
+  /// Errors: rref_deleted, not_permitted (of a guarded value: no `parent` is counted for that session); no hold was
+  /// taken then.
+  Result<OwnerActions> passed_back(ForkId fork, ForkId parent, PeerSession session);
   /// The actor of a fork ended, or its session did. An unknown pair changes nothing (RR-7).
   OwnerActions down(ForkId fork, PeerSession session);
 
+  /// Whether a call of `peer` may use the value. Errors: not_permitted (of a guarded value: that life holds no
+  /// reference).
+  Result<void> may_use(const WorkerLife& peer) const;
   /// Something begins to use the value. Errors: rref_deleted; then nothing is to be released.
   Result<void> acquired(Use use);
   /// Precondition: a matching `acquired`, `passed_back` or `created_here` before.
@@ -98,12 +109,20 @@ class ForkTable {
 
  private:
   void end_if_unused(OwnerActions& actions);
+  /// Counts the fork once. Returns whether it is new.
+  bool count(ForkId fork, ForkId parent, const PeerSession& session);
 
   struct Entry {
     ForkId parent;
     PeerSession session;
   };
-  std::map<ForkId, Entry> forks_;
+  using Forks = std::map<ForkId, Entry>;
+  void erase(Forks::iterator fork);
+  bool is_guarded_from(const WorkerLife& peer) const { return guarded_by_ && *guarded_by_ != peer; }
+
+  Forks forks_;
+  std::map<WorkerLife, std::size_t> holders_;  // how many of them each life has
+  std::optional<WorkerLife> guarded_by_;
   std::size_t uses_[3] = {0, 0, 0};
   bool creating_ = true;
   bool ended_ = false;

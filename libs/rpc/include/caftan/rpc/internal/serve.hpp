@@ -10,6 +10,7 @@
 #include "caftan/rpc/hosted_object.hpp"
 #include "caftan/rpc/internal/batches.hpp"
 #include "caftan/rpc/internal/named_objects.hpp"
+#include "caftan/rpc/internal/permission_table.hpp"
 #include "caftan/rpc/registry.hpp"
 #include "caftan/rpc/request.hpp"
 
@@ -21,6 +22,10 @@ class Dispatcher {
  public:
   /// @param caller  the worker served; must be owned by shared_ptr and outlive the calls of these methods
   explicit Dispatcher(Caller& caller) : caller_(caller), batches_(std::make_shared<Batches>(caller)) {}
+
+  /// Refuses from now on what the table refuses: not_permitted. Without a table everything is allowed.
+  /// @param permissions  outlives this; called before the first request
+  void set_permissions(const PermissionTable& permissions) noexcept { permissions_ = &permissions; }
 
   /// What is known of a request when its frame is read.
   struct Sought {
@@ -62,6 +67,7 @@ class Dispatcher {
   void start(std::shared_ptr<HostedObject> object, InPayload&& payload, CallInfo&& info, Completion&& completion);
 
   Caller& caller_;
+  const PermissionTable* permissions_ = nullptr;
   NamedObjects names_;
   const std::shared_ptr<Batches> batches_;  // timers hold it weakly
 };

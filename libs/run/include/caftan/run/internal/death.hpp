@@ -8,7 +8,8 @@ namespace caftan::run {
 /// How a process ended.
 struct Death {
   bool by_signal = false;
-  int number = 0;  ///< the number of the signal, or the exit code
+  int number = 0;     ///< the number of the signal, or the exit code
+  std::string why{};  ///< said instead of both, for a process that was lost with its host
 };
 
 /// Returns "signal 11 (SIGSEGV)".

@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "caftan/net/internal/handshake.hpp"
+#include "caftan/net/internal/tls_engine.hpp"
 #include "caftan/transport/channel.hpp"
 
 namespace caftan::transport {
@@ -28,6 +30,8 @@ struct HandshakeIoOptions {
   std::size_t ring = 64 * 1024;
   /// Bytes that all rings of the executor's Workers may take; beyond that, connections get no rings.
   std::uint64_t rings = 64 << 20;
+  /// The keys for TLS, under connections over TCP; nothing: they are not encrypted.
+  std::optional<net::TlsKeys> tls = {};
   /// Gets what a channel's `note` says from now on, if that becomes known after the handshake; may be empty. Threads:
   /// any.
   std::function<void(const std::string& peer, const std::string& note)> note = {};
