@@ -29,7 +29,7 @@ GROUPS = {
     "what ./caftan run builds": (("libs/", "actors/", "apps/"), 1500.0),
     "everything": (("libs/", "actors/", "apps/", "tests/"), 3360.0),
 }
-SAMPLES = 5
+SAMPLES = 2
 SEES_TORCH = ("libs/tensor/", "actors/")  # a file there can be compiled with torch/torch.h in its place
 
 

@@ -20,8 +20,8 @@ using Phase = Supervisor::Phase;
 inline constexpr std::size_t kAgent = 0;
 inline constexpr std::size_t kFirst = 1;
 inline constexpr std::size_t kSecond = 2;
-inline constexpr Death kKilled{true, 9};
-inline constexpr Death kExited{false, 0};
+inline const Death kKilled{true, 9};
+inline const Death kExited{false, 0};
 
 /// An agent that drives and two observers, each a process.
 class Supervised : public ::testing::Test {
