@@ -56,7 +56,7 @@ TEST(HandshakeHostile, HS5_BytesOfAnotherProtocolAreDroppedWithoutAnAnswer) {
   }
 }
 
-TEST(HandshakeHostile, TS6_AClientThatSpeaksTlsIsToldThatThisSideDoesNot) {
+TEST(HandshakeHostile, TS6_AClientOfTlsLearnsThatTheServerSpeaksNone) {
   (void)expect_failure(make_server(), to_bytes("\x16\x03\x01\x02"), Errc::protocol_mismatch, false);
 }
 
