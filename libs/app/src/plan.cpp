@@ -211,7 +211,7 @@ TlsUse tls_use(const Application& application) {
   if (!is_tcp) return TlsUse::none;
   // All hosts know the address of the first one, and maybe no other. Who reaches that one over loopback is on its
   // machine.
-  const bool leaves = is_hosts && !is_loopback(application.hosts.front().address);
+  const bool leaves = is_hosts && !application.hosts.empty() && !is_loopback(application.hosts.front().address);
   if (application.tls.mode == TlsMode::off) return leaves ? TlsUse::off : TlsUse::none;
   if (application.tls.certificate) return TlsUse::certificates;
   return application.tls.mode == TlsMode::on || leaves ? TlsUse::secret : TlsUse::none;

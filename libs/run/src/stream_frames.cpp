@@ -39,7 +39,7 @@ Result<std::optional<wire::Bytes>> StreamFrames::next() {
   }
   if (waiting_.size() < kLength + size) return std::optional<wire::Bytes>();
   wire::Bytes bytes(size);
-  std::memcpy(bytes.data(), waiting_.data() + kLength, size);
+  if (size > 0) std::memcpy(bytes.data(), waiting_.data() + kLength, size);
   waiting_.erase(0, kLength + size);
   return std::optional(std::move(bytes));
 }

@@ -66,7 +66,7 @@ TEST(Hosts, LN3_WithoutHostsEachWorkerIsOne) {
   for (const PlannedWorker& worker : make_plan(loaded.application).workers) {
     hosts += worker.name + " on " + worker.host + " by " + worker.channel + "\n";
   }
-  EXPECT_EQ(hosts, "server on slot-0 by tcp\ntrainer-0 on slot-1 by tcp\ntrainer-1 on slot-2 by tcp\n");
+  EXPECT_EQ(hosts, "server on slot-0 by tcp+tls\ntrainer-0 on slot-1 by tcp+tls\ntrainer-1 on slot-2 by tcp+tls\n");
   EXPECT_EQ(meeting_place(loaded.application), "the address that the launcher gives (host 'slot-0')");
 }
 

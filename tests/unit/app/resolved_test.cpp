@@ -90,6 +90,9 @@ address = "[2001:db8::1]:29500"
 [hosts."node 1"]
 address = "192.0.2.11"
 
+[permissions]
+default = "uses"
+
 [tls]
 mode = "auto"
 # certificate: none: the key is made of the secret
@@ -134,7 +137,7 @@ TEST(Resolved, LN3_HostsOfALauncherAreReadAgain) {
   const LoadedApplication first = load_from(file, "/apps/configs/servers.toml");
   ASSERT_TRUE(first.diagnostics.ok()) << first.diagnostics.render(true);
   const std::string text = resolved_text(first.application, types);
-  EXPECT_NE(text.find("\n[hosts.\"node 1\"]\n\n[limits]"), std::string::npos) << text;
+  EXPECT_NE(text.find("\n[hosts.\"node 1\"]\n\n[permissions]"), std::string::npos) << text;
   const LoadedApplication second = load_from(text, "/elsewhere/servers.toml");
   ASSERT_TRUE(second.diagnostics.ok()) << second.diagnostics.render(true);
   EXPECT_EQ(resolved_text(second.application, types), text);
