@@ -140,7 +140,7 @@ function(caftan_add_test name)
     target_sources(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/support/tsan_caf.cpp)
   endif()
   if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 60)
+    set(arg_TIMEOUT 120)
   endif()
   if(CAFTAN_SANITIZE)
     math(EXPR arg_TIMEOUT "10 * ${arg_TIMEOUT}")  # as much slower is what they make code
