@@ -55,11 +55,18 @@ struct SshExec {
   ::_exit(127);
 }
 
-/// Returns the ends of a pipe for reading and writing, above the standard descriptors. Errors: io_error.
+/// Returns the ends of a pipe for reading and writing, above the standard descriptors also where one of these is
+/// closed, since `become_ssh` replaces them. Errors: io_error.
 Result<std::array<int, 2>> make_pipe() {
   std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) == 0) return ends;
-  return Error(Errc::io_error, std::string("pipe2: ") + std::strerror(errno));
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return Error(Errc::io_error, std::string("pipe2: ") + std::strerror(errno));
+  for (int& end : ends) {
+    if (end > STDERR_FILENO) continue;
+    const Descriptor low(end);
+    end = ::fcntl(end, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    if (end < 0) return Error(Errc::io_error, std::string("fcntl: ") + std::strerror(errno));
+  }
+  return ends;
 }
 
 void wait_for_end(pid_t pid) {

@@ -22,10 +22,6 @@ bool names(const std::optional<Rule>& rule, const std::string& name) {
   return rule && std::ranges::find(rule->names, name) != rule->names.end();
 }
 
-bool matches_one(const std::vector<std::string>& patterns, std::string_view name) {
-  return std::ranges::any_of(patterns, [name](const std::string& pattern) { return base::matches(pattern, name); });
-}
-
 /// Returns the place of each name of the list `key`, which was read without errors.
 std::vector<SettingsPlace> places_of(const SettingsNode& table, const std::string& key) {
   std::vector<SettingsPlace> places;
@@ -52,18 +48,12 @@ void check_role_list(const Reading& reading, const RoleSpec& role, const Setting
   }
 }
 
-/// Returns the names that workers of this application have registered: those of the program, without the methods of
-/// roles that the file does not have, and the methods of scripts, whose names are in their files, as
-/// "SCRIPT.".
+/// The names that a rule may have.
 struct Functions {
-  std::vector<std::string> all;      ///< of the program
-  std::vector<std::string> here;     ///< of these, what a worker of this file runs
-  std::vector<std::string> scripts;  ///< "policy."
+  std::vector<std::string> all;      ///< what the program has registered
+  std::vector<std::string> here;     ///< of these, all but the methods of roles that the file does not have
+  std::vector<std::string> scripts;  ///< how methods of scripts begin, "policy.": the rest is in the script
 };
-
-bool is_method_of(std::string_view type, std::string_view function) {
-  return function.size() > type.size() && function.starts_with(type) && function[type.size()] == '.';
-}
 
 Functions list_functions(const Reading& reading) {
   Functions functions;
@@ -73,7 +63,7 @@ Functions list_functions(const Reading& reading) {
   for (const std::string& name : functions.all) {
     bool is_here = true;
     for (const RoleType& type : reading.types.all()) {
-      if (!is_method_of(type.name, name)) continue;
+      if (!base::is_method_of(type.name, name)) continue;
       is_here = std::ranges::any_of(reading.application.roles,
                                     [&type](const RoleSpec& role) { return role.keys.type == type.name; });
       if (is_here) break;
@@ -109,7 +99,7 @@ void check_functions(const Reading& reading, const SettingsNode& table, const Ru
     } else if (!is_script && std::ranges::none_of(functions.here, fits)) {
       reading.diagnostics.warning(places[i],
                                   "functions: '" + pattern + "' can never match: no role of this file has that method");
-    } else if (matches_one(before, pattern)) {
+    } else if (base::matches_any(before, pattern)) {
       reading.diagnostics.warning(
           places[i], "functions: '" + pattern + "' can never match: what stands before it allows the same");
     }
@@ -120,7 +110,7 @@ void check_functions(const Reading& reading, const SettingsNode& table, const Ru
 bool names_method(const Reading& reading, const Rule& functions, const std::string& type) {
   const auto registered = reading.types.functions() ? reading.types.functions()() : std::vector<std::string>();
   return std::ranges::any_of(registered, [&](const std::string& name) {
-    return is_method_of(type, name) && matches_one(functions.names, name);
+    return base::is_method_of(type, name) && base::matches_any(functions.names, name);
   });
 }
 

@@ -14,10 +14,6 @@ namespace {
 /// The functions by which roles find each other: one per role type (RoleCatalog).
 constexpr std::string_view kFindsRole = "caftan.role.";
 
-bool matches_one(const std::vector<std::string>& patterns, std::string_view name) {
-  return std::ranges::any_of(patterns, [name](const std::string& pattern) { return base::matches(pattern, name); });
-}
-
 /// Returns the rule that refuses a function of the role type `type`, "counter.add", or the search for that role;
 /// nothing where it is allowed.
 std::optional<std::string> refusal_of_role(const PeerPermissions& rules, bool is_named, bool is_search) {
@@ -33,7 +29,7 @@ std::optional<std::string> refusal_of_role(const PeerPermissions& rules, bool is
 std::optional<std::string> refusal_of_function(const PeerPermissions& rules, const Registry& registry,
                                                const FunctionEntry& entry) {
   if (rules.functions) {
-    if (matches_one(rules.functions->allowed, entry.name)) return std::nullopt;
+    if (base::matches_any(rules.functions->allowed, entry.name)) return std::nullopt;
     return rules.functions->name;
   }
   const bool is_method = entry.kind == FunctionEntry::Kind::method;
@@ -74,8 +70,7 @@ PermissionTable::Group PermissionTable::make_group(const PeerPermissions& rules,
     if (entry->name.starts_with(kFindsRole)) roles.push_back(std::string_view(entry->name).substr(kFindsRole.size()));
   }
   const auto is_method_of = [](std::string_view role, const FunctionEntry& entry) {
-    return entry.kind == FunctionEntry::Kind::method && entry.name.size() > role.size() &&
-           entry.name.starts_with(role) && entry.name[role.size()] == '.';
+    return entry.kind == FunctionEntry::Kind::method && base::is_method_of(role, entry.name);
   };
   const std::vector<std::string> none;
   const std::vector<std::string>& named = rules.functions ? rules.functions->allowed : none;
@@ -84,11 +79,11 @@ PermissionTable::Group PermissionTable::make_group(const PeerPermissions& rules,
     if (entry->name.starts_with(kFindsRole)) {
       const std::string_view role = std::string_view(entry->name).substr(kFindsRole.size());
       const bool is_named = std::ranges::any_of(entries, [&](const FunctionEntry* other) {
-        return is_method_of(role, *other) && matches_one(named, other->name);
+        return is_method_of(role, *other) && base::matches_any(named, other->name);
       });
       refusal = refusal_of_role(rules, is_named, true);
     } else if (std::ranges::any_of(roles, [&](std::string_view role) { return is_method_of(role, *entry); })) {
-      refusal = refusal_of_role(rules, matches_one(named, entry->name), false);
+      refusal = refusal_of_role(rules, base::matches_any(named, entry->name), false);
     } else {
       refusal = refusal_of_function(rules, registry, *entry);
     }

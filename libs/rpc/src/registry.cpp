@@ -90,9 +90,7 @@ void Registry::permit(Permissions permissions) {
   }
 }
 
-bool Registry::is_open(std::string_view name) const noexcept {
-  return std::ranges::any_of(open_, [name](const std::string& open) { return base::matches(open, name); });
-}
+bool Registry::is_open(std::string_view name) const noexcept { return base::matches_any(open_, name); }
 
 void Registry::add_script(std::string_view name, const std::filesystem::path& file) {
   check_name(name);
