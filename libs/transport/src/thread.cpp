@@ -37,4 +37,9 @@ void Thread::join() {
   handle_.reset();
 }
 
+void Thread::detach() {
+  pthread_detach(*handle_);
+  handle_.reset();
+}
+
 }  // namespace caftan::transport

@@ -1,12 +1,10 @@
 #include "channels/name_dial.hpp"
 
-#include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <csignal>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -17,6 +15,7 @@
 #include <vector>
 
 #include "caftan/base/mutex.hpp"
+#include "caftan/transport/internal/thread.hpp"
 
 namespace caftan::transport {
 namespace {
@@ -61,41 +60,13 @@ class PendingLookUp final : public Pollable {
   std::function<void(Names)> found_;
 };
 
-/// What the thread of a lookup owns.
-struct LookUpTask {
-  std::shared_ptr<LookUpState> state;
-  std::string address;
-  LookUp look_up;
-
-  void run() const {
-    Names names = look_up(address);
-    const base::LockGuard lock(state->mutex);
-    state->names.emplace(std::move(names));
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const auto written = ::write(state->event, &one, sizeof one);
-  }
-};
-
-/// Starts a thread that ends by itself: no executor waits for a name service. Like each thread of the transport it
-/// takes no signals of others (thread.hpp). Returns false if the system gives none.
-bool start_beside(LookUpTask task) {
-  auto held = std::make_unique<LookUpTask>(std::move(task));
-  const auto enter = [](void* given) -> void* {
-    std::unique_ptr<LookUpTask>(static_cast<LookUpTask*>(given))->run();
-    return nullptr;
-  };
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  for (const int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT}) sigdelset(&all, fault);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  pthread_t thread{};
-  const int failed = pthread_create(&thread, nullptr, enter, held.get());
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (failed != 0) return false;
-  (void)held.release();  // the thread owns it
-  pthread_detach(thread);
-  return true;
+/// Runs on a thread of its own.
+void look_up_names(LookUpState& state, const std::string& address, LookUp look_up) {
+  Names names = look_up(address);
+  const base::LockGuard lock(state.mutex);
+  state.names.emplace(std::move(names));
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = ::write(state.event, &one, sizeof one);
 }
 
 /// Calls `found` with what `look_up` returns, on a runner. A thread of its own waits for the name service; the executor
@@ -104,9 +75,9 @@ void look_up_beside(PollingExecutor& executor, const std::string& address, LookU
                     std::function<void(Names)> found) {
   const auto state = std::make_shared<LookUpState>();
   if (state->event < 0) return found(Error(Errc::peer_down, address + ": eventfd: " + std::strerror(errno)));
-  if (!start_beside({state, address, look_up})) {
-    return found(Error(Errc::peer_down, address + ": the system gives no thread to look the name up"));
-  }
+  auto thread = Thread::make([state, address, look_up] { look_up_names(*state, address, look_up); });
+  if (!thread) return found(Error(Errc::peer_down, address + ": the system gives no thread to look the name up"));
+  thread->detach();
   executor.watch(std::make_shared<PendingLookUp>(executor, state, std::move(found)), EPOLLIN);
 }
 

@@ -10,8 +10,8 @@
 
 namespace caftan::transport {
 
-/// Move-only; join it before it is destroyed. The thread takes no signals but those that it causes itself (SIGSEGV and
-/// the like): the program's own threads take the others.
+/// Move-only; join or detach it before it is destroyed. The thread takes no signals but those that it causes itself
+/// (SIGSEGV and the like): the program's own threads take the others.
 class Thread {
  public:
   /// Starts a thread that runs `body`. Returns nothing if the system gives none; then nothing has changed.
@@ -23,6 +23,8 @@ class Thread {
 
   /// Waits for the thread's end. Not to be called on the thread itself.
   void join();
+  /// Lets the thread end by itself. Precondition: `body` owns all that it uses.
+  void detach();
 
  private:
   explicit Thread(pthread_t handle) noexcept : handle_(handle) {}
