@@ -78,6 +78,7 @@ TEST_F(Tls, TS4_ACertificateForAnotherNameIsRefusedAtBothSides) {
   EXPECT_EQ(node.wait(), 1) << node.err();
   EXPECT_THAT(node.err(), HasSubstr("not_authenticated"));
   EXPECT_THAT(node.err(), HasSubstr("is for elsewhere: it needs one of"));
+  ASSERT_TRUE(head.wait_for_line("warning: ticker refused a connection")) << head.err();
   head.signal(SIGINT);
   EXPECT_EQ(head.wait(), 130) << head.err();
   EXPECT_THAT(head.err(), HasSubstr("is for elsewhere: it needs one of"));
@@ -90,6 +91,7 @@ TEST_F(Tls, TS6_TlsOnOneSideOnlyIsNamedAtBothSides) {
   EXPECT_EQ(node.wait(), 1) << node.err();
   EXPECT_THAT(node.err(), HasSubstr("protocol_mismatch"));
   EXPECT_THAT(node.err(), HasSubstr("tls.mode must be the same in both files"));
+  ASSERT_TRUE(head.wait_for_line("warning: ticker refused a connection")) << head.err();
   head.signal(SIGINT);
   EXPECT_EQ(head.wait(), 130) << head.err();
   EXPECT_THAT(head.err(), HasSubstr("tls.mode must be the same in both files"));

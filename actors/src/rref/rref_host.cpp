@@ -34,14 +34,13 @@ ForkId RRefHost::make_fork_id() {
 
 // ---- making references
 
-void RRefHost::make_owner(RRefId id, std::string type) {
-  table_.add_owner(id, ports_.actor_host().spawn(owner_rref_actor, this, id), std::move(type),
+void RRefHost::make_owner(RRefId id, OwnerEvent first, std::string type) {
+  table_.add_owner(id, ports_.actor_host().spawn(owner_rref_actor, this, id), std::move(first), std::move(type),
                    ports_.executor().clock().now());
 }
 
 std::shared_ptr<rpc::RRefHandle> RRefHost::own(RRefId id, rpc::TypeKey type) {
-  make_owner(id, std::string(type.name));
-  table_.send_to_owner(id, OwnerEvent{owner_event::CreatedHere{}});
+  make_owner(id, OwnerEvent{owner_event::CreatedHere{}}, std::string(type.name));
   rpc::SharedRRef shared{id, {}, ports_.life(), {}, {}, type.hash, std::string(type.name)};
   return std::make_shared<OwnerHandle>(*this, ports_.shared_from_this(), std::move(shared),
                                        *ports_.find_peer(ports_.id()), true, table_.value_error(id));
@@ -171,10 +170,9 @@ Result<std::shared_ptr<ReceivedRRefs>> RRefHost::on_manifest(transport::Session&
 }
 
 void RRefHost::take_creation(transport::Session& session, const rpc::Creation& creation) {
-  make_owner(creation.rref, "?");
   auto proxy = ActorExchange::of(session).proxy(Address::of(creation.fork));
-  table_.send_to_owner(creation.rref,
-                       OwnerEvent{owner_event::CreatedBy{creation.fork, peer_session(session), std::move(proxy)}});
+  make_owner(creation.rref, OwnerEvent{owner_event::CreatedBy{creation.fork, peer_session(session), std::move(proxy)}},
+             "?");
   for (auto& parked : parked_.created(creation.rref, creation.number)) {
     table_.send_to_owner(creation.rref, OwnerEvent{owner_event::Requested{parked.request, std::move(parked.child)}});
   }

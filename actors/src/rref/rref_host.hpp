@@ -121,7 +121,7 @@ class RRefHost final : public Service,
   ForkId make_fork_id();
   Result<void> hand_over_one(const std::shared_ptr<rpc::RRefHandle>& base,
                              const std::shared_ptr<transport::Session>& to, OutgoingRRefs& handed);
-  void make_owner(RRefId id, std::string type);
+  void make_owner(RRefId id, OwnerEvent first, std::string type);
   void take_creation(transport::Session& session, const rpc::Creation& creation);
   std::shared_ptr<UserHandle> make_user(const rpc::SharedRRef& shared, const Peer& owner, rpc::UserFork fork,
                                         caf::strong_actor_ptr parent);

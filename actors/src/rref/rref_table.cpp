@@ -8,8 +8,9 @@ namespace caftan::actors {
 
 // ---- values that this worker owns
 
-void RRefTable::add_owner(RRefId id, caf::actor actor, std::string type, base::TimePoint born) {
+void RRefTable::add_owner(RRefId id, caf::actor actor, OwnerEvent first, std::string type, base::TimePoint born) {
   const base::LockGuard lock(mutex_);
+  caf::anon_send(actor, std::move(first));
   Owner& owner = owners_[id];
   owner.actor = std::move(actor);
   owner.type = std::move(type);

@@ -40,7 +40,8 @@ class RRefTable {
 
   // ---- values that this worker owns
 
-  void add_owner(RRefId id, caf::actor actor, std::string type, base::TimePoint born);
+  /// @param first  reaches the actor ahead of what any other thread sends it
+  void add_owner(RRefId id, caf::actor actor, OwnerEvent first, std::string type, base::TimePoint born);
   bool has_owner(RRefId id) const;
   std::size_t owners() const;
   /// Sends the event to the actor of the value. Returns false if there is no such value. The event stands in the

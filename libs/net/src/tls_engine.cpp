@@ -234,12 +234,15 @@ int TlsEngine::State::verify(int fits, X509_STORE_CTX* chain) {
   if (fits == 1) return 1;
   X509* const certificate = ::X509_STORE_CTX_get_current_cert(chain);
   const int why = ::X509_STORE_CTX_get_error(chain);
-  self.refused = "the certificate of " + self.peer() + ", " + text_of_names(certificate) + ", ";
+  const bool is_authority = ::X509_STORE_CTX_get_error_depth(chain) > 0;
+  const std::string of_peer = "the certificate of " + self.peer() + ", " + text_of_names(certificate) + ", ";
+  const std::string of_time = is_authority ? "the authority of the certificate of " + self.peer() + " " : of_peer;
+  self.refused = of_peer;
   if (why == X509_V_ERR_CERT_HAS_EXPIRED) {
-    self.refused += "has expired at " + day_text(::X509_get0_notAfter(certificate)) + ": it needs a new one";
+    self.refused = of_time + "has expired at " + day_text(::X509_get0_notAfter(certificate)) + ": it needs a new one";
   } else if (why == X509_V_ERR_CERT_NOT_YET_VALID) {
-    self.refused +=
-        "is not valid before " + day_text(::X509_get0_notBefore(certificate)) + ": compare the clocks of both machines";
+    self.refused = of_time + "is not valid before " + day_text(::X509_get0_notBefore(certificate)) +
+                   ": compare the clocks of both machines";
   } else if (why == X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT) {
     self.refused += "is signed by itself: it needs one that tls.authority has signed";
   } else if (why == X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY || why == X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN ||

@@ -92,7 +92,8 @@ void expect_error(const std::optional<Error>& error, Errc code, const std::strin
 /// The files of an authority and of what it has signed.
 class Certificates {
  public:
-  Certificates() : authority_(TlsAuthority::make().value()) {
+  /// @param validity  of the authority
+  explicit Certificates(const TlsValidity& validity = {}) : authority_(TlsAuthority::make(validity).value()) {
     folder_.write("authority", authority_.pair().certificate);
   }
   const TlsAuthority& authority() const { return authority_; }
@@ -201,6 +202,21 @@ TEST(TlsEngine, TS3_AnOwnCertificateThatIsNotValidNowIsRefusedBeforeTheFirstByte
   ASSERT_FALSE(early);
   EXPECT_EQ(early.error().code(), Errc::invalid_config);
   EXPECT_NE(early.error().text().find("is not valid before 20"), std::string::npos) << early.error().text();
+}
+
+TEST(TlsEngine, TS3_AChainThatIsNotValidNowIsRefusedAtBothSides) {
+  const Certificates past({-2h, -1h});
+  Wire late(past.issue("node"), past.issue("head"));
+  late.run();
+  expect_error(late.client_error, Errc::not_authenticated,
+               "the authority of the certificate of the server has expired");
+  expect_error(late.server_error, Errc::not_authenticated, "has expired there");
+  const Certificates to_come({1h, 2h});
+  Wire early(to_come.issue("node"), to_come.issue("head"));
+  early.run();
+  expect_error(early.client_error, Errc::not_authenticated,
+               "the authority of the certificate of the server is not valid");
+  expect_error(early.server_error, Errc::not_authenticated, "not valid yet by the clock there");
 }
 
 TEST(TlsEngine, TS3_AKeyThatDoesNotFitItsCertificateAndBrokenFilesAreNamed) {
