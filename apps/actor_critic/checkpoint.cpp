@@ -107,7 +107,7 @@ Result<Checkpoint> read_checkpoint(const std::filesystem::path& path, const Fact
   if (!found) return found.error();
   auto parameters = tensor::unpack_tensors(*found->file.file.find(kParameters));
   if (!parameters) return at_file(found->file.path, parameters.error());
-  Checkpoint checkpoint{.state = found->state.state, .parameters = *std::move(parameters)};
+  Checkpoint checkpoint{.path = found->file.path, .state = found->state.state, .parameters = *std::move(parameters)};
   wire::append(checkpoint.optimizer, *found->file.file.find(kOptimizer));
   return checkpoint;
 }

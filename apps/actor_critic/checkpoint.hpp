@@ -33,6 +33,7 @@ struct Snapshot {
 Result<Snapshot> snapshot_of(const LearnerConfig& config, std::uint64_t seed, const Learning& learning);
 
 struct Checkpoint {
+  std::filesystem::path path{};
   LearningState state{};
   std::vector<at::Tensor> parameters{};
   wire::Bytes optimizer{};

@@ -49,11 +49,6 @@ Result<void> Learner::run(std::stop_token stop) {
 }
 
 Result<void> Learner::prepare() {
-  if (context_.deterministic() && (config_.ahead > 0 || config_.batch > 0)) {
-    return Error(Errc::invalid_config,
-                 "run.deterministic = true needs ahead = 0 and batch = 0: else the result depends on which actor is "
-                 "fast");
-  }
   const auto spec = open();
   if (!spec) return spec.error();
   auto made = Learning::make({.config = config_,
@@ -105,6 +100,11 @@ Result<void> Learner::resume() {
   if (!checkpoint) return checkpoint.error();
   if (auto resumed = learning_->resume(checkpoint->state, checkpoint->parameters, checkpoint->optimizer); !resumed) {
     return Error(Errc::invalid_config, config_.resume->string() + ": " + resumed.error().text());
+  }
+  if (config_.checkpoint.best && !context_.output_directory().empty()) {
+    auto carried = agents::carry_best(checkpoint->path.parent_path(),
+                                      context_.output_directory() / agents::kCheckpoints, checkpoint->state.frames);
+    if (!carried) return carried;
   }
   context_.report(resumed_line(checkpoint->state.frames, config_.resume->string()));
   if (checkpoint->state.frames >= config_.max_frames) context_.report("nothing to train: raise max_frames");

@@ -39,8 +39,7 @@ class Learner {
   Learner(RoleContext& context, Config config);
 
   /// Trains until max_frames are there or an evaluation reaches the target.
-  /// Errors: goal_missed; invalid_config (environments that differ, deterministic = true with `ahead` or `batch`, it
-  ///         diverged); those of the checkpoint; cancelled (`stop` was requested); those of actors and evaluator.
+  /// Errors: goal_missed; invalid_config (environments that differ, it diverged); those of the checkpoint; cancelled (`stop` was requested); those of actors and evaluator.
   Result<void> run(std::stop_token stop);
 
   // The methods below are called by actors.

@@ -63,6 +63,12 @@ std::vector<app::MissingRequirement> find_missing(const LearnerConfig& config, c
                        .text = "target and goal are about evaluations: [roles.NAME.uses] needs an evaluator",
                        .kind = Kind::file});
   }
+  if (place.deterministic && (config.ahead > 0 || config.batch > 0)) {
+    missing.push_back({.keys = {config.ahead > 0 ? "ahead" : "batch"},
+                       .text = "run.deterministic = true needs ahead = 0 and batch = 0: else the result depends on "
+                               "which actor is fast",
+                       .kind = Kind::file});
+  }
   if (config.loss.policy == LossConfig::Policy::vtrace && config.loss.epochs > 1) {
     missing.push_back({.keys = {"loss.epochs"},
                        .text =

@@ -42,15 +42,19 @@ Result<fs::path> find_agent(const fs::path& path, Wanted wanted) {
                                    kCheckpoints + ", if its file asks for these");
 }
 
-Result<void> write(const fs::path& path, const Agent& agent, std::vector<wire::CheckpointRecord> more) {
+Result<void> write(const fs::path& path, const wire::CheckpointFile& file) {
   std::error_code error;
   fs::create_directories(path.parent_path(), error);
   if (error) return Error(Errc::io_error, "cannot make " + path.parent_path().string() + ": " + error.message());
+  return wire::write_checkpoint_file(path, file);
+}
+
+Result<void> write(const fs::path& path, const Agent& agent, std::vector<wire::CheckpointRecord> more) {
   auto bytes = wire::encode(agent);
   if (!bytes) return bytes.error();
   wire::CheckpointFile file{.kind = kKind, .records = std::move(more)};
   file.records.push_back({kRecord, *std::move(bytes)});
-  return wire::write_checkpoint_file(path, file);
+  return write(path, file);
 }
 
 bool is_possible(const PolicyShape& shape) noexcept {
@@ -79,6 +83,15 @@ Result<fs::path> write_best(const fs::path& folder, const Agent& agent, std::vec
   fs::path path = folder / kBest;
   if (auto written = write(path, agent, std::move(more)); !written) return written.error();
   return path;
+}
+
+Result<void> carry_best(const fs::path& from, const fs::path& to, std::int64_t step) {
+  std::error_code error;
+  if (!fs::is_regular_file(from / kBest, error)) return {};
+  const auto best = read_agent(from / kBest, Wanted::best);
+  if (!best) return best.error();
+  if (best->agent.step > step) return {};
+  return write(to / kBest, best->file);
 }
 
 Result<AgentFile> read_agent(const fs::path& path, Wanted wanted) {

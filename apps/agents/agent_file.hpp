@@ -50,6 +50,10 @@ Result<std::filesystem::path> write_agent(const std::filesystem::path& folder, c
 Result<std::filesystem::path> write_best(const std::filesystem::path& folder, const Agent& agent,
                                          std::vector<wire::CheckpointRecord> more);
 
+/// Takes FROM/best over into another folder, if there is one of `step` or before.
+/// Errors: those of read_agent and write_agent.
+Result<void> carry_best(const std::filesystem::path& from, const std::filesystem::path& to, std::int64_t step);
+
 /// Which checkpoint of a folder is wanted.
 enum class Wanted { newest, best };
 
@@ -57,8 +61,7 @@ enum class Wanted { newest, best };
 /// @param path    a file, a folder of checkpoints or that of a run
 /// @param wanted  of a folder: best = that, or the newest where there is none
 /// Errors, naming the file: io_error (there is none), malformed_payload (cut off, damaged, no agent's, weights that do
-/// not
-///   fit their shape), unsupported (of a newer version).
+///   not fit their shape), unsupported (of a newer version).
 Result<AgentFile> read_agent(const std::filesystem::path& path, Wanted wanted);
 
 }  // namespace caftan::agents

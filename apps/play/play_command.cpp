@@ -3,9 +3,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -104,6 +106,18 @@ void show(const Episode& episode, const Options& options) {
   }
 }
 
+/// Whether a file of that name can be made, before the time of playing is spent. Errors: io_error.
+Result<void> check_writable(const std::filesystem::path& path) {
+  std::error_code ignored;
+  const bool exists = std::filesystem::exists(path, ignored);
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  if (std::filesystem::is_directory(path, ignored)) {
+    return Error(Errc::io_error, printable(path.string()) + " cannot be written: it is a folder");
+  }
+  if (::access((exists ? path : folder).c_str(), W_OK) == 0) return {};
+  return Error(Errc::io_error, printable(path.string()) + " cannot be written: " + std::strerror(errno));
+}
+
 Result<void> write_film(const Episode& episode, const agents::Agent& agent, const Options& options) {
   const auto film = render_film(episode.scenes, static_cast<double>(options.speed),
                                 agent.environment.name + ", " + agent.step_name + " " + std::to_string(agent.step) +
@@ -111,7 +125,7 @@ Result<void> write_film(const Episode& episode, const agents::Agent& agent, cons
   if (!film) return film.error();
   std::ofstream stream(*options.svg, std::ios::binary | std::ios::trunc);
   stream << *film << std::flush;
-  if (!stream) return Error(Errc::io_error, printable(options.svg->string()) + ": cannot be written");
+  if (!stream) return Error(Errc::io_error, printable(options.svg->string()) + " cannot be written");
   return {};
 }
 
@@ -173,6 +187,10 @@ int run_play_command(const std::string& program, const rl::Environments& known, 
   if (!options) {
     std::fputs((usage + "\n").c_str(), stderr);
     return refuse(options.error().text(), kBadCommandLine);
+  }
+  for (const auto& path : {options->svg, options->gif}) {
+    if (!path) continue;
+    if (auto writable = check_writable(*path); !writable) return refuse(writable.error().text(), kBadCommandLine);
   }
   const auto file = agents::read_agent(options->run, options->newest ? agents::Wanted::newest : agents::Wanted::best);
   if (!file) return refuse(file.error().text(), kBadCommandLine);

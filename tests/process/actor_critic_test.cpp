@@ -73,6 +73,12 @@ TEST_F(ActorCritic, OneActorLearnsTheSameBitsInEveryPlacementAndGoesOn) {
   ASSERT_EQ(rest.code, 0) << rest.err;
   EXPECT_THAT(rest.out, HasSubstr("resumed: frame 10240 of " + stopped.string() + "\n"));
   EXPECT_EQ(line_with(rest.out, "fingerprint sha256:"), print);
+
+  // The new folder has the best agent, also before an evaluation is better than that one.
+  const Finished no_more = run({kLearning + "max_frames=10240", kLearning + "resume=" + stopped.string()});
+  ASSERT_EQ(no_more.code, 0) << no_more.err;
+  const Finished shown = play({latest().string(), "--quiet"});
+  EXPECT_THAT(shown.out, HasSubstr(latest().string() + "/checkpoints/best: GridWorld, frames "));
 }
 
 TEST_F(ActorCritic, SeveralActorsInStepLearnTheSameBits) {
@@ -113,8 +119,12 @@ TEST_F(ActorCritic, PlayShowsWhatWasLearned) {
   EXPECT_EQ(unnamed.code, 2);
   EXPECT_THAT(unnamed.err, HasSubstr("--gif needs the name of a file"));
   const Finished unwritten = play({"runs/latest", "--quiet", "--gif", "nowhere/film.gif"});
-  EXPECT_EQ(unwritten.code, 1);
+  EXPECT_EQ(unwritten.code, 2);
   EXPECT_THAT(unwritten.err, HasSubstr("nowhere/film.gif cannot be written: "));
+  EXPECT_EQ(unwritten.out, "") << "said before the time of playing is spent";
+  const Finished folder = play({"runs/latest", "--quiet", "--svg", "runs"});
+  EXPECT_EQ(folder.code, 2);
+  EXPECT_THAT(folder.err, HasSubstr("runs cannot be written: it is a folder"));
   EXPECT_EQ(play({"--help"}).code, 0);
 }
 
@@ -133,7 +143,7 @@ TEST_F(ActorCritic, WhatCannotWorkIsSaidWithTheKey) {
   EXPECT_EQ(crowded.code, 2);
   EXPECT_THAT(crowded.err, HasSubstr("100 actors play 25,600 frames in their first trajectories, max_frames = 20,480"));
   const Finished hasty = run({kLearning + "ahead=1"});
-  EXPECT_EQ(hasty.code, 1);
+  EXPECT_EQ(hasty.code, 2);
   EXPECT_THAT(hasty.err, HasSubstr("run.deterministic = true needs ahead = 0 and batch = 0"));
   const Finished missed = run({kLearning + "goal=-1.0", kLearning + "max_frames=256"});
   EXPECT_EQ(missed.code, 1);

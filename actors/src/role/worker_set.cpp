@@ -87,6 +87,7 @@ PlayedRole WorkerSet::played_by(const app::PlannedWorker& planned) const {
   PlayedRole played{.type = planned.type, .config = config_of(planned)};
   played.place.role = planned.role;
   played.place.root_seed = static_cast<std::uint64_t>(application.run.seed);
+  played.place.deterministic = application.run.deterministic;
   for (const app::PlannedUse& use : planned.uses) {
     auto& configs = played.place.uses[use.name];
     for (const WorkerId id : use.workers) configs.push_back(config_of(options_.plan.workers[id.value]));

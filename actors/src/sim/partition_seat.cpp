@@ -333,8 +333,9 @@ void PartitionSeat::send(std::uint32_t partition, wire::Bytes frame) {
     }
     other = known;
   }
+  // It leaves at once: the next window may begin in this turn, while the other partition waits for the frame.
   const auto sent = remote::ActorExchange::send(other, caf::actor_cast<caf::strong_actor_ptr>(self),
-                                                caf::make_message(SimFrame{std::move(frame)}));
+                                                caf::make_message(SimFrame{std::move(frame)}), std::nullopt);
   // A peer that is down is reported once its session has ended.
   if (!sent && sent.error().code() != Errc::peer_down) not_sent_ = sent.error();
 }

@@ -446,7 +446,9 @@ void check_requirements(const Reading& reading) {
   for (RoleSpec& role : reading.application.roles) {
     const RoleType* const type = reading.types.find(role.keys.type);
     if (!type || !type->requirements || !role.config.has_value()) continue;
-    RolePlace asked{.role = role.name, .root_seed = static_cast<std::uint64_t>(reading.application.run.seed)};
+    RolePlace asked{.role = role.name,
+                    .root_seed = static_cast<std::uint64_t>(reading.application.run.seed),
+                    .deterministic = reading.application.run.deterministic};
     for (const RoleSpec::Use& use : role.uses) asked.uses[use.name] = configs_of(reading, *type, use);
     const SettingsNode& node = reading.root.find("roles")->value.find(role.name)->value;
     const SettingsEntry* const config = node.find("config");

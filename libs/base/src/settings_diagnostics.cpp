@@ -27,6 +27,8 @@ std::string_view line_of(std::string_view source, int line) {
 
 constexpr bool starts_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }
 
+/// A beginning with fewer characters is one of too many names.
+constexpr std::size_t kLeastBeginning = 4;
 constexpr std::size_t kNeverNear = std::numeric_limits<std::size_t>::max();
 
 /// Optimal string alignment distance, or kNeverNear once it is sure to be above `limit`.
@@ -133,7 +135,9 @@ std::string nearest(std::string_view name, const std::vector<std::string>& candi
     limit = found;
     if (limit == 0) break;
   }
-  return best;
+  if (!best.empty() || name.size() < kLeastBeginning) return best;
+  const auto longer = std::ranges::find_if(candidates, [&](const std::string& one) { return one.starts_with(name); });
+  return longer == candidates.end() ? "" : *longer;
 }
 
 std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates) {

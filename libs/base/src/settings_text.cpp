@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
+#include <string_view>
 
 #include "caftan/base/settings_io.hpp"
 
@@ -99,7 +100,10 @@ std::string format_number(double value) {
 std::string format_fixed(double value, int decimals) {
   std::array<char, 64> text{};
   std::snprintf(text.data(), text.size(), "%.*f", decimals, value);
-  return text.data();
+  const std::string_view shown = text.data();
+  // A small negative number is shown as 0, not as -0.
+  const bool is_zero = shown.find_first_not_of("-0.") == std::string_view::npos;
+  return std::string(shown.substr(is_zero && shown.starts_with('-') ? 1 : 0));
 }
 
 std::string format_digits(double value, int digits) {

@@ -6,6 +6,7 @@
 
 #include "caftan/base/internal/rounded_duration.hpp"
 #include "handshake_codec.hpp"
+#include "in_quotes.hpp"
 
 namespace caftan::net {
 
@@ -22,8 +23,6 @@ constexpr std::string_view kClientTlsLabel = "caftan client tls";
 constexpr std::byte kTlsRecord{0x16};  // the first byte of a client that speaks TLS
 constexpr std::string_view kOneSidedTls =
     "the client speaks TLS, the server does not: tls.mode must be the same in both files";
-
-std::string in_quotes(std::string_view text) { return "\"" + std::string(text) + "\""; }
 
 std::string range_text(VersionRange range) {
   return std::to_string(range.min) + (range.min == range.max ? std::string() : " to " + std::to_string(range.max));

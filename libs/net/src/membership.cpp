@@ -4,14 +4,13 @@
 #include <utility>
 
 #include "caftan/net/internal/handshake.hpp"
+#include "in_quotes.hpp"
 
 namespace caftan::net {
 
 namespace {
 
 constexpr std::size_t kNamesShown = 16;
-
-std::string in_quotes(std::string_view text) { return "\"" + std::string(text) + "\""; }
 
 std::string join_names(const std::vector<std::string>& names) {
   std::string text;

@@ -58,9 +58,9 @@ caf::strong_actor_ptr ActorExchange::dead_proxy(ActorHost& host, const Error& re
 }
 
 Result<void> ActorExchange::send(const caf::strong_actor_ptr& to, const caf::strong_actor_ptr& from,
-                                 const caf::message& message) {
+                                 const caf::message& message, std::optional<transport::FlushBy> may_wait) {
   if (!to || !as_proxy(*to->get())) return Error(Errc::bad_arguments, "a message to an actor that is no proxy");
-  return static_cast<Proxy*>(to->get())->send(from, message.content());
+  return static_cast<Proxy*>(to->get())->send(from, message.content(), may_wait);
 }
 
 caf::strong_actor_ptr ActorExchange::proxy(const Address& address) {

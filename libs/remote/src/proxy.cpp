@@ -60,12 +60,13 @@ Proxy::~Proxy() {
 void Proxy::enqueue(caf::mailbox_element_ptr what, caf::execution_unit*) {
   const caf::type_erased_tuple& content = what->content();
   if (content.match_elements<caf::exit_msg>()) return send_exit(content.get_as<caf::exit_msg>(0));
-  const auto sent = send_message(content, what->sender, what->mid);
+  const auto sent = send_message(content, what->sender, what->mid, transport::FlushBy::queue_end);
   if (!sent) bounce_request(*what, sent.error());
 }
 
-Result<void> Proxy::send(const caf::strong_actor_ptr& from, const caf::type_erased_tuple& content) {
-  return send_message(content, from, caf::make_message_id());
+Result<void> Proxy::send(const caf::strong_actor_ptr& from, const caf::type_erased_tuple& content,
+                         std::optional<transport::FlushBy> may_wait) {
+  return send_message(content, from, caf::make_message_id(), may_wait);
 }
 
 /// A linked local actor has ended: sends the exit to the peer's actor.
@@ -79,7 +80,7 @@ void Proxy::send_exit(const caf::exit_msg& exit) {
 }
 
 Result<void> Proxy::send_message(const caf::type_erased_tuple& content, const caf::strong_actor_ptr& sender,
-                                 caf::message_id id) {
+                                 caf::message_id id, std::optional<transport::FlushBy> may_wait) {
   const auto session = session_.lock();
   if (!session || session->ended()) return Error(Errc::peer_down, "the worker of this actor is gone");
   ActorExchange& exchange = ActorExchange::of(*session);
@@ -99,7 +100,7 @@ Result<void> Proxy::send_message(const caf::type_erased_tuple& content, const ca
   frame.segments = std::move(beside.segments);
   if (!wants_answer) {
     if (const auto fits = session->writer().check_size(frame); !fits) return fits;
-    if (session->writer().send(frame, transport::FlushBy::queue_end)) return {};
+    if (session->writer().send(frame, may_wait)) return {};
     return Error(Errc::peer_down, "the worker of this actor is gone");
   }
   std::uint64_t size = body.size() + beside.table.size();

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 
 #include <caf/actor_proxy.hpp>
 
@@ -22,7 +23,8 @@ class Proxy final : public caf::actor_proxy {
   /// A message that cannot be sent is dropped, a request gets an error as its reply; `send` returns the reason instead.
   void enqueue(caf::mailbox_element_ptr what, caf::execution_unit* host) override;
   /// As enqueue of a message that is no request. Errors: as ActorExchange::send.
-  Result<void> send(const caf::strong_actor_ptr& from, const caf::type_erased_tuple& content);
+  Result<void> send(const caf::strong_actor_ptr& from, const caf::type_erased_tuple& content,
+                    std::optional<transport::FlushBy> may_wait);
   void attach(caf::attachable_ptr ptr) override;
   bool add_backlink(caf::abstract_actor* other) override;
   bool remove_backlink(caf::abstract_actor* other) override;
@@ -38,7 +40,7 @@ class Proxy final : public caf::actor_proxy {
  private:
   void send_exit(const caf::exit_msg& exit);
   Result<void> send_message(const caf::type_erased_tuple& content, const caf::strong_actor_ptr& sender,
-                            caf::message_id id);
+                            caf::message_id id, std::optional<transport::FlushBy> may_wait);
   void send_link(wire::FrameKind kind, caf::abstract_actor* other);
 
   const std::weak_ptr<transport::Session> session_;

@@ -2,6 +2,8 @@
 
 #include <cmath>
 #include <exception>
+#include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -70,7 +72,7 @@ FirstObservation CheckedEnvironment::begin(const std::function<FirstObservation(
   steps_ = 0;
   ended_ = true;
   FirstObservation first = call(reset, [&](const std::string& what) { return wrong("environment.threw", what); });
-  if (!first) return first;
+  if (!first) return with_place(first.error());
   if (auto fits = check_spec(); !fits) return fits.error();
   if (auto fits = check_observation(*first); !fits) return fits.error();
   ended_ = false;
@@ -93,7 +95,7 @@ Result<Transition> CheckedEnvironment::take(F step) {
   ++steps_;
   ended_ = true;  // until the step is seen to be good
   Result<Transition> taken = call(step, [&](const std::string& what) { return wrong("environment.threw", what); });
-  if (!taken) return taken;
+  if (!taken) return with_place(taken.error());
   if (auto fits = check_spec(); !fits) return fits.error();
   if (auto fits = check_observation(taken->observation); !fits) return fits.error();
   if (!std::isfinite(taken->reward)) {
@@ -123,8 +125,18 @@ Result<void> CheckedEnvironment::check_spec() const {
 }
 
 Error CheckedEnvironment::wrong(std::string_view kind, const std::string& what) const {
-  const std::string where = steps_ == 0 ? "reset" : "step " + std::to_string(steps_);
-  return user_error(std::string(kind), "environment '" + spec_.id + "', " + where + ": " + what);
+  return user_error(std::string(kind), place() + what);
+}
+
+/// Puts the place in front of an error of the environment's own, which may name the environment already.
+Error CheckedEnvironment::with_place(const Error& own) const {
+  if (own.text().starts_with("environment '" + spec_.id + "'")) return own;
+  auto cause = own.cause() ? std::make_shared<const Error>(*own.cause()) : nullptr;
+  return Error(own.code(), own.worker(), place() + own.text(), std::move(cause)).of_kind(own.kind());
+}
+
+std::string CheckedEnvironment::place() const {
+  return "environment '" + spec_.id + "', " + (steps_ == 0 ? "reset" : "step " + std::to_string(steps_)) + ": ";
 }
 
 Result<std::unique_ptr<Environment>> make_checked(const MakeEnvironment& make, std::string id) {

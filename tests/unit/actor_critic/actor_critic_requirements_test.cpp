@@ -12,12 +12,13 @@ using Kind = app::MissingRequirement::Kind;
 class Requirements : public ::testing::Test {
  protected:
   std::vector<app::MissingRequirement> find(std::size_t actors, bool has_evaluator = true) {
-    app::RolePlace place{.role = "learner"};
+    app::RolePlace place{.role = "learner", .deterministic = deterministic_};
     place.uses["actors"] = std::vector<const std::any*>(actors, &actor_);
     if (has_evaluator) place.uses["evaluator"] = {&evaluator_};
     return find_missing(config_, place, 1);
   }
   LearnerConfig config_{};
+  bool deterministic_ = false;
   std::any actor_ = ActorConfig{};  // 16 environments
   std::any evaluator_ = EvaluatorConfig{};
 };
@@ -54,6 +55,17 @@ TEST_F(Requirements, ATargetWithoutAnEvaluator) {
   EXPECT_TRUE(find(1, false).empty());
   config_.target = 475;
   EXPECT_EQ(find(1, false).at(0).keys.front(), "target");
+}
+
+TEST_F(Requirements, EqualBitsNeedActorsInStep) {
+  deterministic_ = true;
+  config_.ahead = 0;
+  EXPECT_TRUE(find(1).empty());
+  config_.ahead = 1;
+  EXPECT_EQ(find(1).at(0).keys, (std::vector<std::string>{"ahead"}));
+  config_.ahead = 0;
+  config_.batch = 1;
+  EXPECT_EQ(find(1).at(0).keys, (std::vector<std::string>{"batch"}));
 }
 
 TEST_F(Requirements, EpochsWithoutALimitAreDoubtful) {

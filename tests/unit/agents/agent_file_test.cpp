@@ -49,6 +49,20 @@ TEST(AgentFile, TheNewestStayAndTheBestWithThem) {
   EXPECT_EQ(read_agent(folder.path() / "step-000200", Wanted::best)->agent.step, 200);
 }
 
+TEST(AgentFile, TheBestGoesOnWithItsTraining) {
+  const Folder before;
+  const Folder after;
+  EXPECT_TRUE(carry_best(before.path(), after.path() / "checkpoints", 200)) << "there is none";
+  ASSERT_TRUE(write_best(before.path(), made_agent(150), more()));
+  EXPECT_TRUE(carry_best(before.path(), after.path() / "checkpoints", 149));
+  EXPECT_FALSE(std::filesystem::exists(after.path() / "checkpoints")) << "the best is of a later step";
+  ASSERT_TRUE(carry_best(before.path(), after.path() / "checkpoints", 150));
+  const auto carried = read_agent(after.path(), Wanted::best);
+  ASSERT_TRUE(carried);
+  EXPECT_EQ(carried->agent.weights, made_agent(150).weights);
+  EXPECT_EQ(carried->file.find("more").value().size(), 3U);
+}
+
 TEST(AgentFile, WhatIsMissingOrDamagedIsNamed) {
   const Folder folder;
   const auto none = read_agent(folder.path(), Wanted::best);

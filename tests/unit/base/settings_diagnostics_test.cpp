@@ -15,6 +15,12 @@ TEST(DidYouMean, FindsTheNearestName) {
   EXPECT_EQ(nearest("max_epsiodes", {"max_episodes"}), "max_episodes");
 }
 
+TEST(DidYouMean, FindsANameByItsBeginning) {
+  EXPECT_EQ(nearest("Pendulum", {"Acrobot-v1", "Pendulum-v1"}), "Pendulum-v1");
+  EXPECT_EQ(nearest("host", {"hosts", "hosts.place"}), "hosts") << "the nearest one, not the first";
+  EXPECT_EQ(nearest("hos", {"hospital"}), "") << "three letters are the beginning of too much";
+}
+
 TEST(DidYouMean, SaysNothingWhenNothingIsNear) {
   EXPECT_EQ(nearest("restart", {"replicas", "type", "hosts"}), "");
   EXPECT_EQ(nearest("x", {}), "");

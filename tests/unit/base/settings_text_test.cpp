@@ -58,6 +58,9 @@ TEST(Numbers, ForPeopleHaveAsManyDigitsAsAreAskedFor) {
   EXPECT_EQ(format_digits(1.0 / 3, 3), "0.333");
   EXPECT_EQ(format_digits(0.1, 17), "0.10000000000000001");
   EXPECT_EQ(format_fixed(2.345, 1), "2.3");
+  EXPECT_EQ(format_fixed(-0.04, 1), "0.0");
+  EXPECT_EQ(format_fixed(-0.06, 1), "-0.1");
+  EXPECT_EQ(format_fixed(-0.0, 0), "0");
 }
 
 TEST(Strings, AreEscaped) { EXPECT_EQ(quote_toml("a\"b\\c\n\t\x1b\x7f"), "\"a\\\"b\\\\c\\n\\t\\u001B\\u007F\""); }

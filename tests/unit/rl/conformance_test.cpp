@@ -150,6 +150,7 @@ TEST(Checked, EN8_NamesTheEnvironmentTheStepAndTheField) {
   EXPECT_EQ(number.text(), "environment 'Mine', step 2: threw something that is no std::exception");
   const Error own = fault([](Faulty&) { throw RpcException(user_error("fuel.none", "empty")); });
   EXPECT_EQ(own.kind(), "fuel.none");
+  EXPECT_EQ(own.text(), "environment 'Mine', step 2: empty");
 }
 
 TEST(Checked, EN8_GoesOnAfterAReset) {

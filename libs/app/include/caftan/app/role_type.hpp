@@ -49,6 +49,7 @@ struct MissingRequirement {
 struct RolePlace {
   std::string role{};           ///< its name
   std::uint64_t root_seed = 0;  ///< run.seed
+  bool deterministic = false;   ///< run.deterministic
   /// The config of each replica that the role uses, by the name of the use. The pointers are valid during the call.
   std::map<std::string, std::vector<const std::any*>> uses{};
 };

@@ -72,8 +72,8 @@ class Diagnostics {
   std::size_t errors_ = 0;
 };
 
-/// Returns the candidate nearest to `name` (Damerau-Levenshtein), or "" if none is near: at most a third of its
-/// characters differ, and never more than 3.
+/// Returns the candidate nearest to `name` (Damerau-Levenshtein): at most a third of its characters differ, and never
+/// more than 3. Without one, the first that begins with `name`, of 4 characters at least; else "".
 std::string nearest(std::string_view name, const std::vector<std::string>& candidates);
 /// Returns `; did you mean 'x'?` or "".
 std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates);

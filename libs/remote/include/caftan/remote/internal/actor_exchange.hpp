@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -51,9 +52,11 @@ class ActorExchange final : public transport::ActorFrames {
   static std::shared_ptr<transport::Session> session_of(const caf::strong_actor_ptr& actor);
 
   /// Sends a message of a registered type, not as a request, to the peer's actor behind the proxy `to`.
+  /// @param may_wait  none: it leaves at once, for a sender whose task goes on for long
   /// Errors: limit_exceeded (naming the limit, of this side or the peer's), unsupported, peer_down; nothing was sent.
   static Result<void> send(const caf::strong_actor_ptr& to, const caf::strong_actor_ptr& from,
-                           const caf::message& message);
+                           const caf::message& message,
+                           std::optional<transport::FlushBy> may_wait = transport::FlushBy::queue_end);
 
   /// Makes `actor` reachable for the peer under `address`.
   void export_at(const Address& address, const caf::strong_actor_ptr& actor);
