@@ -39,7 +39,8 @@ class Learner {
   Learner(RoleContext& context, Config config);
 
   /// Trains until max_frames are there or an evaluation reaches the target.
-  /// Errors: goal_missed; invalid_config (environments that differ, it diverged); those of the checkpoint; cancelled (`stop` was requested); those of actors and evaluator.
+  /// Errors: goal_missed; invalid_config (environments that differ, it diverged); those of the checkpoint; cancelled
+  /// (`stop` was requested); those of actors and evaluator.
   Result<void> run(std::stop_token stop);
 
   // The methods below are called by actors.

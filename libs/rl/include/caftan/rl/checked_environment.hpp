@@ -18,9 +18,9 @@ namespace caftan::rl {
 using MakeEnvironment = std::function<Result<std::unique_ptr<Environment>>()>;
 
 /// Turns what an environment does wrong into an error that names the environment, the step and the field:
-/// user_error of kind "environment.threw", "environment.shape", "environment.not_finite" or "environment.spec". An error
-/// that the environment returns, or throws as RpcException, keeps its code and kind, and gets the same names in front.
-/// After such an error the next call is a reset.
+/// user_error of kind "environment.threw", "environment.shape", "environment.not_finite" or "environment.spec". An
+/// error that the environment returns, or throws as RpcException, keeps its code and kind, and gets the same names in
+/// front. After such an error the next call is a reset.
 class CheckedEnvironment final : public Environment {
  public:
   /// @param inner  not null
