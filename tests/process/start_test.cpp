@@ -3,7 +3,11 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <future>
+#include <iterator>
 
 #include "caftan/transport/internal/endpoint.hpp"
 #include "caftan/transport/threaded_executor.hpp"
@@ -18,6 +22,7 @@ using namespace std::chrono_literals;
 using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 std::string hosts_file(const std::string& port, const std::string& name = "ticking", const std::string& secret = "s") {
   return "caftan = 1\n[run]\nname = \"" + name +
@@ -27,6 +32,47 @@ std::string hosts_file(const std::string& port, const std::string& name = "ticki
          "[roles.echo]\ntype = \"echo\"\nreplicas = 2\n"
          "[cluster]\nsecret_file = \"" +
          secret + "\"\n[hosts.here]\naddress = \"127.0.0.1:" + port + "\"\n";
+}
+
+class Copies : public ::testing::Test {
+ protected:
+  /// What lists of processes show of the ticker's process.
+  struct Shown {
+    std::string words{};
+    std::string thread{};
+  };
+  /// @param program  runs, and is interrupted
+  Shown shown_by(const std::string& program, std::vector<std::string> words) {
+    folder_.write("t.toml", ticking_file());
+    for (const char* const word : {"run", "t.toml", "roles.ticker.config.rounds=100000000"}) words.emplace_back(word);
+    Command command(folder_, program, words);
+    EXPECT_TRUE(command.wait_for_line("tick 1")) << command.err();
+    const std::filesystem::path process = "/proc/" + std::to_string(command.worker("ticker"));
+    Shown shown{read(process / "cmdline"), read(process / "comm")};
+    command.signal(SIGINT);
+    EXPECT_EQ(command.wait(), 130) << command.err();
+    EXPECT_TRUE(command.nothing_is_left(5s));
+    return shown;
+  }
+  static std::string read(const std::filesystem::path& file) {
+    std::ifstream stream(file, std::ios::binary);
+    std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+    std::ranges::replace(text, '\0', ' ');
+    return text;
+  }
+  Folder folder_;
+};
+
+TEST_F(Copies, RN24_AWorkerProcessIsACopyOfItsLauncherWithItsOwnName) {
+  const Shown shown = shown_by(kTicking, {});
+  EXPECT_THAT(shown.words, StartsWith(kTicking + " worker ticker "));
+  EXPECT_EQ(shown.thread, "ticker\n");
+}
+
+TEST_F(Copies, RN24_AProgramWithAThreadIsStartedAgain) {
+  const Shown shown = shown_by("/usr/bin/env", {"TICKING_THREAD=1", kTicking});
+  EXPECT_EQ(shown.words, kTicking + " caftan-worker ticker ");
+  EXPECT_EQ(shown.thread, "caftan_ticking\n");
 }
 
 class Hosts : public ::testing::Test {

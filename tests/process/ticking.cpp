@@ -10,6 +10,7 @@
 #include <iostream>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "caftan/caftan.hpp"
@@ -129,6 +130,7 @@ class Ticker {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (std::getenv("TICKING_THREAD")) std::thread([] { ::pause(); }).detach();
   caftan::Program program("ticking");
   program.role<Ticker>("ticker").uses<Echo>("echoes", caftan::at_least(1));
   program.role<Echo>("echo").method<&Echo::echo>("echo").method<&Echo::meet>("meet");

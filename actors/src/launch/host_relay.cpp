@@ -81,7 +81,8 @@ struct Relayed {
 class Relay {
  public:
   /// @param out  takes frames
-  Relay(std::string executable, int out) : executable_(std::move(executable)), out_(out) {}
+  Relay(const WorkerMain& worker_main, std::string executable, int out)
+      : worker_main_(worker_main), executable_(std::move(executable)), out_(out) {}
   /// Returns the exit code.
   int run();
 
@@ -95,6 +96,7 @@ class Relay {
   void pass_on(int number, Relayed& relayed);
   void pass_on_log(int number, Relayed& relayed);
 
+  const WorkerMain& worker_main_;
   const std::string executable_;
   const int out_;
   bool input_is_open_ = true;
@@ -126,7 +128,8 @@ Result<void> Relay::start(int number, const std::string& name) {
   const Descriptor theirs(ends[1]);
   ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
   const pid_t group = processes_.empty() ? 0 : processes_.begin()->second.process->pid();
-  auto child = ChildProcess::start({.executable = executable_, .name = name, .group = group, .log_pipe = ends[1]});
+  auto child = ChildProcess::start(
+      {.worker_main = worker_main_, .executable = executable_, .name = name, .group = group, .log_pipe = ends[1]});
   if (!child) return child.error();
   send(run::ProcessStarted{.process = number, .pid = (*child)->pid()});
   processes_.emplace(number, Relayed{*std::move(child), std::move(log)});
@@ -224,13 +227,13 @@ int Relay::run() {
 
 bool is_host_relay(int argc, char** argv) { return argc == 2 && std::strcmp(argv[1], launchers::kRelayArgument) == 0; }
 
-void run_host_relay(const std::string& executable) {
+void run_host_relay(const WorkerMain& worker_main, const std::string& executable) {
   // What a library prints must not come between the frames.
   const int out = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, kControlDescriptor + 1);
   ::dup2(STDERR_FILENO, STDOUT_FILENO);
   int code = 1;
   {
-    Relay relay(executable, out);
+    Relay relay(worker_main, executable, out);
     code = relay.run();
   }
   std::fflush(nullptr);

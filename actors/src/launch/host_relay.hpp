@@ -5,11 +5,13 @@
 
 #include <string>
 
+#include "launch/run_process.hpp"
+
 namespace caftan::actors {
 
 /// Returns whether this process shall be a relay.
 bool is_host_relay(int argc, char** argv);
 /// Relays until its input ends (LN-10). Threads: the main thread; no other may have been started.
-[[noreturn]] void run_host_relay(const std::string& executable);
+[[noreturn]] void run_host_relay(const WorkerMain& worker_main, const std::string& executable);
 
 }  // namespace caftan::actors

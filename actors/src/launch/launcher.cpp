@@ -184,7 +184,8 @@ Result<void> Launch::start_children() {
     const app::PlannedWorker& worker = planned(id.value);
     auto& process = processes_[static_cast<std::size_t>(worker.process)];
     if (process) continue;  // also one that a relay starts
-    auto child = ChildProcess::start({.executable = options_.executable,
+    auto child = ChildProcess::start({.worker_main = options_.worker_main,
+                                      .executable = options_.executable,
                                       .name = worker.name,
                                       .log = record_.directory().log_file(worker.name),
                                       .group = group});

@@ -9,6 +9,7 @@
 #include "caftan/actors/role_catalog.hpp"
 #include "caftan/app/internal/application.hpp"
 #include "caftan/app/internal/plan.hpp"
+#include "launch/run_process.hpp"
 
 namespace caftan::actors {
 
@@ -17,8 +18,9 @@ struct LaunchOptions {
   const app::RoleTypes& types;
   const app::Application& application;
   const app::Plan& plan;
+  WorkerMain worker_main{};
   std::vector<WorkerId> workers{};  ///< the workers to run here: all, or with placement "hosts" those of this host
-  std::string executable{};         ///< path of this program, with which worker processes are started
+  std::string executable{};         ///< path of this program
   bool by_ssh = false;              ///< starts the workers of other hosts than the first one by ssh
   std::string warnings{};           ///< warnings about the file, for people; whole lines
 };

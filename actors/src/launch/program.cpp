@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "caftan/app/internal/load.hpp"
 #include "caftan/app/internal/plan.hpp"
@@ -23,6 +24,7 @@
 #include "launch/host_of_process.hpp"
 #include "launch/host_relay.hpp"
 #include "launch/launcher.hpp"
+#include "launch/process_title.hpp"
 #include "launch/run_addresses.hpp"
 #include "launch/sweep.hpp"
 #include "launch/worker_process.hpp"
@@ -138,6 +140,16 @@ int help(const CommandLine& line, const app::RoleTypes& types, const std::string
                 app::list_role_types(types));
 }
 
+int sweep(const CommandLine& line, const app::RoleTypes& types, std::string executable) {
+  return actors::run_sweep({.types = types,
+                            .executable = std::move(executable),
+                            .file = line.file,
+                            .assignments = line.overrides,
+                            .jobs = line.jobs,
+                            .out = line.out,
+                            .metric = line.metric});
+}
+
 int plot(const actors::PlotCommand& command) {
   const auto drawn = actors::draw_plot(command);
   return drawn ? print(stdout, printable(command.out) + "\n") : refuse(drawn.error().text());
@@ -153,7 +165,7 @@ std::vector<std::string> settings_of(const CommandLine& line) {
 }
 
 int run_application(const CommandLine& line, const actors::RoleCatalog& catalog, const app::RoleTypes& types,
-                    const app::LoadedApplication& loaded, char** argv) {
+                    const actors::WorkerMain& worker_main, const app::LoadedApplication& loaded, char** argv) {
   app::Application application = loaded.application;
   CommandLine selection = line;
   if (application.run.placement == app::Placement::hosts && app::gives_addresses(application.run.launcher) &&
@@ -175,16 +187,17 @@ int run_application(const CommandLine& line, const actors::RoleCatalog& catalog,
   if (const auto complete = check_addresses(application, plan, *workers); !complete) {
     return refuse(complete.error().text());
   }
+  int torch_threads = 1;
+  for (const app::PlannedWorker& worker : plan.workers) torch_threads = std::max(torch_threads, worker.torch_threads);
+  if (torch_threads > 1) restart_with_passive_threads(argv);
   if (application.run.placement == app::Placement::one_process) {
-    int torch_threads = 1;
-    for (const app::PlannedWorker& worker : plan.workers) torch_threads = std::max(torch_threads, worker.torch_threads);
-    if (torch_threads > 1) restart_with_passive_threads(argv);
     at::set_num_threads(torch_threads);  // before any thread was started
   }
   const auto outcome = actors::launch({.catalog = catalog,
                                        .types = types,
                                        .application = application,
                                        .plan = plan,
+                                       .worker_main = worker_main,
                                        .workers = *std::move(workers),
                                        .executable = executable(argv[0]),
                                        .by_ssh = is_by_ssh(selection, application),
@@ -226,6 +239,14 @@ void use_huge_pages() {
   if (::access("/sys/kernel/mm/transparent_hugepage", F_OK) == 0) ::setenv("THP_MEM_ALLOC_ENABLE", "1", 0);
 }
 
+int print_check(const CommandLine& line, const app::Application& application) {
+  const std::size_t roles = application.roles.size();
+  const std::size_t workers = app::make_plan(application).workers.size();
+  return print(stdout, printable(line.file.string()) + " is valid: " + std::to_string(roles) +
+                           (roles == 1 ? " role, " : " roles, ") + std::to_string(workers) +
+                           (workers == 1 ? " worker\n" : " workers\n"));
+}
+
 int print_plan(const CommandLine& line, const app::RoleTypes& types, const app::Application& application,
                const std::string& program) {
   const app::Plan plan = app::make_plan(application);
@@ -258,7 +279,15 @@ int Program::main(int argc, char** argv) {
   const auto types = catalog_.types();
   if (!types) return refuse(types.error().text());
   if (actors::is_worker_process(argc, argv)) actors::run_worker_process(catalog_, *types);
-  if (actors::is_host_relay(argc, argv)) actors::run_host_relay(executable(argv[0]));
+  const actors::ProcessTitle process_title(argc, argv);
+  const actors::WorkerMain worker_main = [&](const std::string& worker) {
+    process_title.set("worker " + worker, worker);
+    actors::run_worker_process(catalog_, *types);
+  };
+  if (actors::is_host_relay(argc, argv)) {
+    restart_with_passive_threads(argv);
+    actors::run_host_relay(worker_main, executable(argv[0]));
+  }
   std::vector<std::string> own;
   for (const Command& command : commands_) {
     const std::string name = actors::command_name(command.usage);
@@ -274,13 +303,7 @@ int Program::main(int argc, char** argv) {
   const CommandLine& line = std::get<CommandLine>(parsed);
   if (line.command == CommandLine::Command::help) return help(line, *types, name_, own);
   if (line.command == CommandLine::Command::sweep) {
-    return actors::run_sweep({.types = *types,
-                              .executable = executable(argv[0]),
-                              .file = line.file,
-                              .assignments = line.overrides,
-                              .jobs = line.jobs,
-                              .out = line.out,
-                              .metric = line.metric});
+    return sweep(line, *types, executable(argv[0]));
   }
   if (line.command == CommandLine::Command::plot) return plot(line.plot);
 
@@ -293,16 +316,11 @@ int Program::main(int argc, char** argv) {
   if (!loaded.diagnostics.ok()) return kBadFile;
   switch (line.command) {
     case CommandLine::Command::run:
-      return run_application(line, catalog_, *types, loaded, argv);
+      return run_application(line, catalog_, *types, worker_main, loaded, argv);
     case CommandLine::Command::plan:
       return print_plan(line, *types, loaded.application, executable(argv[0]));
-    case CommandLine::Command::check: {
-      const std::size_t workers = app::make_plan(loaded.application).workers.size();
-      return print(stdout, printable(line.file.string()) +
-                               " is valid: " + std::to_string(loaded.application.roles.size()) +
-                               (loaded.application.roles.size() == 1 ? " role, " : " roles, ") +
-                               std::to_string(workers) + (workers == 1 ? " worker\n" : " workers\n"));
-    }
+    case CommandLine::Command::check:
+      return print_check(line, loaded.application);
     case CommandLine::Command::sweep:
     case CommandLine::Command::plot:
     case CommandLine::Command::help:

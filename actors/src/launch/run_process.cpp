@@ -5,6 +5,7 @@
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include <array>
 #include <cerrno>
 #include <condition_variable>
+#include <cstdio>
 #include <cstring>
 #include <deque>
 #include <variant>
@@ -47,7 +49,16 @@ std::vector<std::string> child_environment() {
   return variables;
 }
 
+/// Returns whether this thread is the only one. Where /proc is not mounted, that is not known.
+bool is_single_threaded() {
+  struct stat tasks {};
+  return ::stat("/proc/self/task", &tasks) == 0 &&
+         tasks.st_nlink == 3;  // a link for each thread, and two of the folder
+}
+
 struct Exec {
+  const WorkerMain* worker_main;  // null: the program is started again
+  const std::string* name;
   const char* executable;
   char* const* arguments;
   char* const* environment;
@@ -58,8 +69,7 @@ struct Exec {
   pid_t parent;
 };
 
-/// Runs between fork and exec, so it calls only functions that are allowed in the copy of a process which may have had
-/// threads.
+/// Runs in the copy of a process which may have had threads, so it calls only functions that are allowed there.
 [[noreturn]] void become_child(const Exec& exec) {
   ::setpgid(0, exec.group);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -75,6 +85,7 @@ struct Exec {
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  if (exec.worker_main) (*exec.worker_main)(*exec.name);
   ::execvpe(exec.executable, exec.arguments, exec.environment);
   constexpr std::string_view kFailed = "the program could not be started again\n";
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kFailed.data(), kFailed.size());
@@ -115,7 +126,9 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::start(const ChildOptions& op
   environment.push_back(nullptr);
   std::array<std::string, 3> words{options.executable, kWorkerArgument, options.name};
   std::array<char*, 4> arguments{words[0].data(), words[1].data(), words[2].data(), nullptr};
-  const Exec exec{options.executable.c_str(),
+  const Exec exec{is_single_threaded() ? &options.worker_main : nullptr,
+                  &options.name,
+                  options.executable.c_str(),
                   arguments.data(),
                   environment.data(),
                   control.get(),
@@ -123,6 +136,7 @@ Result<std::unique_ptr<ChildProcess>> ChildProcess::start(const ChildOptions& op
                   null.get(),
                   options.group,
                   ::getpid()};
+  std::fflush(nullptr);  // what this process has not written yet, its copy would write, too
   const pid_t pid = ::fork();
   if (pid < 0) return system_error(process + "fork");
   if (pid == 0) become_child(exec);

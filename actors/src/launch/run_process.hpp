@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <sys/types.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,9 +38,13 @@ class RunProcess {
   virtual std::optional<run::Death> take_death() = 0;
 };
 
+/// What a copy of this process does as the worker process of that name. It does not return.
+using WorkerMain = std::function<void(const std::string& name)>;
+
 struct ChildOptions {
-  std::string executable{};
-  std::string name{};  ///< shown in lists of processes
+  const WorkerMain& worker_main;
+  std::string executable{};  ///< path of this program
+  std::string name{};        ///< shown in lists of processes
   std::filesystem::path log{};
   pid_t group = 0;    ///< process group to join; 0 = the process leads a new group
   int log_pipe = -1;  ///< takes the output in place of the log; -1 = none
@@ -49,9 +54,10 @@ struct ChildOptions {
 inline constexpr const char* kWorkerArgument = "caftan-worker";
 inline constexpr int kControlDescriptor = 3;
 
-/// Starts this program again as a worker process: its standard input is empty, its output goes to the log, it is killed
-/// when this thread ends, and it inherits nothing but its control socket.
-/// Errors: io_error.
+/// Starts a worker process: its standard input is empty, its output goes to the log, it is killed when this thread
+/// ends, and it inherits no descriptor but its control socket. The process is a copy of this one, which has loaded
+/// libtorch already; where this one has further threads, whose locks a copy would keep for ever, the program is started
+/// again. Errors: io_error.
 class ChildProcess final : public RunProcess {
  public:
   static Result<std::unique_ptr<ChildProcess>> start(const ChildOptions& options);

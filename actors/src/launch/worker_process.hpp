@@ -1,4 +1,5 @@
-/// What a worker process of a run does: the launcher starts this program again with the argument "caftan-worker".
+/// What a worker process of a run does: a copy of the launcher, or the program, started again with the argument
+/// "caftan-worker".
 #pragma once
 
 #include "caftan/actors/role_catalog.hpp"
