@@ -69,8 +69,9 @@ struct Exec {
   pid_t parent;
 };
 
-/// Runs in the copy of a process which may have had threads, so it calls only functions that are allowed there.
-[[noreturn]] void become_child(const Exec& exec) {
+/// Runs in the copy of a process which may have had threads, so it calls only functions that are allowed there. An
+/// exception must not come back into the code of the launcher, which stands below on the stack.
+[[noreturn]] void become_child(const Exec& exec) noexcept {
   ::setpgid(0, exec.group);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != exec.parent) ::_exit(127);  // the launcher has died before prctl took effect
