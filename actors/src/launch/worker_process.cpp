@@ -51,11 +51,12 @@ void follow(const ControlSocket& control, WorkerSet& workers, std::uint32_t work
     const auto command = control.receive_command(next_beat);
     if (!command) leave(1);
     if (!*command) continue;
+    // Before this process ends, or code of a role learns of the command: a process that the command makes end has
+    // answered (RN-23).
+    (void)control.send(run::Event{.worker = worker, .body = run::Answered{}});
     // A command before the workers have joined means that the launcher has given up the start; no role runs that would
     // need a clean end.
     if (!workers.has_joined()) leave(0);
-    // Before code of a role learns of the command: a process that the command makes crash has answered (RN-23).
-    (void)control.send(run::Event{.worker = worker, .body = run::Answered{}});
     if (std::holds_alternative<run::Stop>(**command)) workers.stop();
     if (const auto* reason = std::get_if<run::Leave>(&**command)) workers.leave(reason->error);
   }
