@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <condition_variable>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <variant>
@@ -86,7 +87,10 @@ struct Exec {
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  if (exec.worker_main) (*exec.worker_main)(*exec.name);
+  if (exec.worker_main) {
+    ::setenv("OMP_WAIT_POLICY", "passive", 0);  // for what this process starts, as in `environment`
+    (*exec.worker_main)(*exec.name);
+  }
   ::execvpe(exec.executable, exec.arguments, exec.environment);
   constexpr std::string_view kFailed = "the program could not be started again\n";
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kFailed.data(), kFailed.size());
