@@ -29,6 +29,8 @@ phold::PholdConfig make_config() {
   return {.processes = 24, .start_events = 2, .remote = 0.5, .mean = 1, .lookahead = 0.5};
 }
 
+std::vector<std::string> logged;  // by the partitions of the one test that looks
+
 /// A partition without a role: what PartitionRole makes of a model and its context.
 class PlainPartition : public sim::PartitionCalls {
  public:
@@ -45,7 +47,7 @@ class PlainPartition : public sim::PartitionCalls {
               builder.add<phold::Process>(static_cast<std::uint64_t>(config->processes),
                                           [config](sim::LpId) { return phold::Process{config.get()}; });
             },
-            "", [](const std::string&) {}) {}
+            "", [](const std::string& line) { logged.push_back(line); }) {}
 };
 
 /// A process whose handler calls what the test says.
@@ -125,6 +127,14 @@ class Simulated {
     }
     return sim::fingerprint(hashes);
   }
+  void close() const {
+    for (const auto& partition : partitions_) partition.rpc_sync<&sim::PartitionCalls::close>();
+  }
+  /// Lets go of the partitions without a call of close().
+  void drop() {
+    partitions_.clear();
+    cluster_.advance(std::chrono::seconds(1));
+  }
   caftan::testing::Cluster& cluster() { return cluster_; }
   Worker& clock() { return cluster_["clock"]; }
 
@@ -198,6 +208,23 @@ TEST(Simulation, SM14_WithoutItsClockAPartitionStopsAndTheObjectEnds) {
               frames)
         << seed;
     for (auto& one : advancing) EXPECT_TRUE(one.ready());
+  }
+}
+
+TEST(Simulation, SM14_APartitionThatEndsWithoutItsClocksCloseLogsHowFarItCame) {
+  for (const bool closes : {false, true}) {
+    Simulated simulated(3, 1);
+    simulated.open(sim::SyncChoice::window);
+    (void)simulated.advance(kEnd / 2)[0].get();
+    logged.clear();
+    if (closes) simulated.close();
+    simulated.drop();
+    if (closes)
+      EXPECT_THAT(logged, ::testing::IsEmpty());
+    else
+      EXPECT_THAT(logged,
+                  ::testing::ElementsAre(HasSubstr("the simulation ends before its clock has closed it; this partition "
+                                                   "has handled all events before 15")));
   }
 }
 

@@ -14,7 +14,7 @@ PartitionCalls::PartitionCalls(Build build, std::string config, std::function<vo
     : build_(std::move(build)), config_(std::move(config)), log_(std::move(log)), nothing_(std::make_shared<int>(0)) {}
 
 PartitionCalls::~PartitionCalls() {
-  if (seat_) seat_->close();
+  if (seat_) seat_->abandon();
 }
 
 Result<OpenReply> PartitionCalls::open(Worker& worker, const CallInfo& info, const OpenRequest& request) {

@@ -208,6 +208,25 @@ void PartitionSeat::end(const Error& reason) {
   others_.clear();
 }
 
+/// SM-14
+void PartitionSeat::abandon() {
+  std::optional<Error> error;
+  {
+    const base::LockGuard lock(mutex_);
+    if (!failure_ && !is_closed_) {
+      const std::optional<Error> leaving = parts_.ports.leaving();
+      const Error* const why = leaving ? leaving->cause() : nullptr;
+      error =
+          Error(Errc::shut_down, parts_.ports.name(),
+                "the simulation ends before its clock has closed it; this partition has handled all events before " +
+                    to_string(reached_),
+                why ? std::make_shared<const Error>(*why) : nullptr);
+    }
+  }
+  if (error) parts_.log(error->message());
+  close();
+}
+
 void PartitionSeat::close() {
   parts_.table->remove({parts_.request.simulation, parts_.request.index});
   end(Error(Errc::shut_down, "the simulation is over"));

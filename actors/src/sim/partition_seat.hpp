@@ -65,8 +65,10 @@ class PartitionSeat final : public SimPartitionPorts,
   void on_lost(const WorkerLife& peer) override;
   void end(const Error& reason) override;
 
-  /// Ends the partition, as its role does.
+  /// Ends the partition, as its clock asks its role to do.
   void close();
+  /// Ends the partition with its role. Logs why the worker leaves if the clock has not closed the partition.
+  void abandon();
 
  private:
   /// What has come since the last job.
