@@ -98,9 +98,11 @@ void compare_with_kernel(const std::string& program, const std::string& file) {
   constexpr int kTurns = 7;
   std::vector<double> ratios;
   for (int turn = 0; turn < kTurns; ++turn) {
-    const Said said = run(program, file, "roles.clock.config.end_time=4000.0 roles.partition.replicas=1");
+    const Said said = run(program, file,
+                          "roles.clock.config.end_time=500.0 roles.partition.replicas=1 "
+                          "roles.partition.config.processes=16384");
     const auto begin = std::chrono::steady_clock::now();
-    auto bare = caftan::sim::run_sequential<caftan::phold::Phold>({}, {.end_time = 4000, .seed = 1});
+    auto bare = caftan::sim::run_sequential<caftan::phold::Phold>({.processes = 16'384}, {.end_time = 500, .seed = 1});
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     if (!bare || said.fingerprint.find(bare.value().fingerprint) == std::string::npos) {
       std::fprintf(stderr, "simulation_bench: the run has %s, the kernel another fingerprint\n",
