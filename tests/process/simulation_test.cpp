@@ -65,6 +65,21 @@ TEST(Simulations, SM18_OneFingerprintForEveryPlacementRuleAndNumberOfBorders) {
   }
 }
 
+TEST(Simulations, RN25_PartitionsKeepToCoresOfTheirOwnUnlessTheFileSaysOtherwise) {
+  if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "one core cannot be divided";
+  const Folder folder;
+  const auto log_of = [&](const std::string& worker, const std::string& own_cores) {
+    Command command(folder, kCaftan, run_of(kPhold, {kClock + "end_time=2.0", "run.own_cores=" + own_cores}));
+    EXPECT_EQ(command.wait(), 0) << command.err();
+    return folder.read(command.run_directory() + "/log/" + worker + ".log");
+  };
+  const std::string words = " worker: on cores? [-0-9]+ of [0-9]+ .run.own_cores.";
+  EXPECT_THAT(log_of("partition-0", "true"), ContainsRegex(words));
+  EXPECT_THAT(log_of("partition-1", "true"), ContainsRegex(words));
+  EXPECT_THAT(log_of("clock", "true"), ::testing::Not(HasSubstr("own_cores")));
+  EXPECT_THAT(log_of("partition-0", "false"), ::testing::Not(HasSubstr("own_cores")));
+}
+
 TEST(Simulations, ARunWithAnotherFingerprintThanTheFileAsksForFails) {
   const Folder folder;
   const Finished wrong = run_to_end(folder, kCaftan, run_of(kPhold, {"run.fingerprint=\"sha256:00\""}));

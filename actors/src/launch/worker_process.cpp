@@ -17,6 +17,7 @@
 #include "caftan/run/internal/death.hpp"
 #include "launch/fatal_signals.hpp"
 #include "launch/run_process.hpp"
+#include "role/own_cores.hpp"
 #include "role/spin_of_run.hpp"
 #include "worker/runners.hpp"
 
@@ -112,8 +113,16 @@ void run_worker_process(const RoleCatalog& catalog, const app::RoleTypes& types)
     if (worker < plan.workers.size()) options.siblings.push_back(plan.workers[worker].name);
   }
   for (const auto& [name, address] : assignment->members) options.members.push_back({name, address});
-  const std::string& host = plan.workers[assignment->workers.front()].host;
-  options.executor = make_runners(options.workers.size(), spin_of_run(loaded.application, plan, host).options);
+  const app::PlannedWorker& first_worker = plan.workers[assignment->workers.front()];
+  // Before any thread is started, since a thread keeps to the cores of the thread that starts it.
+  const OwnCores own = own_cores(plan, first_worker, allowed_cores());
+  SpinOfRun spin = spin_of_run(loaded.application, plan, first_worker.host);
+  keep_to(own.cores);
+  // On one core a thread that spins takes the time of the one that computes.
+  if (own.cores.size() == 1 && spin.options != transport::SpinOptions()) spin = {.options = {}, .text = "off (1 core)"};
+  options.spin = spin.text;
+  options.own_cores = own.text;
+  options.executor = make_runners(options.workers.size(), spin.options);
   options.sink = [&control](const run::Event& event) {
     // An event that cannot be sent has no receiver: the launcher is gone, and `follow` ends this process.
     (void)control.send(event);

@@ -49,7 +49,11 @@ Result<app::RoleTypes> RoleCatalog::types() const {
     return names;
   });
   for (const RoleDefinition& role : roles_) {
-    app::RoleType type{.name = role.name, .doc = role.doc, .config = role.config, .drives = role.run != nullptr};
+    app::RoleType type{.name = role.name,
+                       .doc = role.doc,
+                       .config = role.config,
+                       .drives = role.run != nullptr,
+                       .own_cores = role.own_cores};
     type.requirements = role.environments.empty() ? role.requirements : with_environments(role, environments_);
     for (const RoleDefinition& other : roles_) {
       if (&other != &role && other.type.hash == role.type.hash) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <thread>
 
 #include "caftan/app/internal/permissions.hpp"
 #include "caftan/app/internal/run_directory.hpp"
@@ -10,7 +9,6 @@
 #include "caftan/transport/threaded_executor.hpp"
 #include "caftan/wire/frame.hpp"
 #include "role/shared_memory_limit.hpp"
-#include "role/spin_of_run.hpp"
 #include "worker/worker_core.hpp"
 
 namespace caftan::actors {
@@ -153,11 +151,10 @@ Result<void> WorkerSet::launch(Member& member) {
                           .file = to_output ? std::filesystem::path() : directory->log_file(planned.name)});
     if (!log) return log.error();
     member.log = *std::move(log);
-    const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-    const std::string shared = app::shared_cores_text(options_.plan, planned, cores);
+    const std::string shared = app::shared_cores_text(options_.plan, planned, options_.cores);
     if (!shared.empty()) member.log.in("worker").info(shared);
-    const std::string spin = spin_of_run(options_.application, options_.plan, planned.host).text;
-    if (!spin.empty()) member.log.in("worker").info("spin " + spin);
+    if (!options_.own_cores.empty()) member.log.in("worker").info(options_.own_cores);
+    if (!options_.spin.empty()) member.log.in("worker").info("spin " + options_.spin);
   }
   const RoleDefinition* const definition = options_.catalog.find(planned.type);
   if (!definition) return Error(Errc::invalid_config, "no role type '" + planned.type + "' in this program");

@@ -2,12 +2,14 @@
 /// one for all workers; otherwise each worker process has one for its own.
 #pragma once
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "caftan/actors/role_catalog.hpp"
@@ -28,6 +30,9 @@ struct WorkerSetOptions {
   std::vector<WorkerAddress> members{};  ///< all workers, the coordinator first
   std::vector<std::string> siblings{};   ///< names of all workers of the same launcher, those of this process included
   std::string secret{};
+  int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));  ///< of this host
+  std::string spin{};                     ///< what the logs say of cluster.spin; empty: nothing
+  std::string own_cores{};                ///< what the logs say of run.own_cores; empty: nothing
   std::filesystem::path run_directory{};  ///< empty: nothing is logged
   bool logs_to_output = false;            ///< whether standard error, not a file of the run's folder, is the log
   std::shared_ptr<transport::PollingExecutor> executor{};

@@ -183,6 +183,8 @@ Plan make_plan(const Application& application) {
       worker.replica = replica;
       worker.torch_threads = role.keys.torch_threads;
       worker.drives = role.drives;
+      worker.own_cores =
+          role.own_cores && application.run.own_cores && application.run.placement != Placement::one_process;
       worker.may_be_lost = may_be_lost(application, role);
       if (application.run.placement != Placement::one_process) worker.process = static_cast<int>(worker.id.value);
       if (application.run.placement == Placement::hosts) {

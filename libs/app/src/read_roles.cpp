@@ -205,6 +205,7 @@ void read_role(const Reading& reading, const SettingsEntry& entry) {
   const RoleType* type = reading.types.find(role.keys.type);
   if (type) {
     role.drives = type->drives;
+    role.own_cores = type->own_cores;
     read_config(reading, *type, entry.value, role);
   } else if (type_entry && type_entry->value.kind == SettingsNode::Kind::text) {
     const std::vector<std::string> names = reading.types.names();

@@ -81,7 +81,7 @@ std::string settings_digest(const Application& application, const RoleTypes& typ
   RunSettings run = application.run;
   std::vector<SettingField> run_fields = bind_settings(run);
   std::erase_if(run_fields, [](const SettingField& field) {
-    return field.name == "start_timeout" || field.name == "stop_timeout";
+    return field.name == "own_cores" || field.name == "start_timeout" || field.name == "stop_timeout";
   });
   ClusterSettings cluster = application.cluster;
   LimitsSettings limits = application.limits;

@@ -47,6 +47,7 @@ seed = 1
 placement = "hosts"
 launcher = "none"
 deterministic = false
+own_cores = true
 start_timeout = "30s"
 stop_timeout = "2s"
 wall = "1h"

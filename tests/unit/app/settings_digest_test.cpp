@@ -64,7 +64,7 @@ TEST(SettingsDigest, HS12_TheOrderOfTheRolesNumbersTheWorkers) {
 TEST(SettingsDigest, HS12_WhatBelongsToOneHostIsNotCompared) {
   EXPECT_THAT(differing({"output.dir=elsewhere", "output.every=3s", "output.progress=none"}), IsEmpty());
   EXPECT_THAT(differing({"hosts.head.address=localhost:29501", "cluster.secret_file=other"}), IsEmpty());
-  EXPECT_THAT(differing({"run.start_timeout=60s", "run.stop_timeout=5s"}), IsEmpty());
+  EXPECT_THAT(differing({"run.start_timeout=60s", "run.stop_timeout=5s", "run.own_cores=false"}), IsEmpty());
   EXPECT_THAT(differing({"roles.server.config.data=/dev/null"}), IsEmpty());
 }
 

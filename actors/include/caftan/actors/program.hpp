@@ -41,6 +41,10 @@ class RoleBuilder {
   /// One sentence for `help`.
   RoleBuilder& doc(std::string text) { return role_.doc = std::move(text), *this; }
 
+  /// Declares that this role computes nearly all of the time: the cores of a host are divided between the processes of
+  /// such roles, unless the file has `own_cores = false` in [run].
+  RoleBuilder& own_cores() { return role_.own_cores = true, *this; }
+
   /// Declares that this role calls another one, of class X: `[roles.NAME.uses] name = "a role"`, or a list of roles.
   /// X may be registered later.
   /// @param replicas  how many replicas the roles of the list may have together

@@ -83,6 +83,7 @@ struct RoleDefinition {
   std::string doc{};
   rpc::TypeKey type{};
   SettingsDeclaration config{};
+  bool own_cores = false;
   std::vector<Use> uses{};
   std::vector<Method> methods{};
   std::vector<EnvironmentKey> environments{};

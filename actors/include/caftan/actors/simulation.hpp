@@ -342,6 +342,7 @@ RoleBuilder<PartitionRole<Model>> add(Program& program, const std::string& name)
   using Role = PartitionRole<Model>;
   RoleBuilder<Role> partition = program.role<Role>(name + ".partition");
   partition.doc("Holds a part of the logical processes of the model " + name)
+      .own_cores()
       .template method<&PartitionCalls::open>("open")
       .template method<&PartitionCalls::advance>("advance")
       .template method<&PartitionCalls::records>("records")

@@ -60,7 +60,8 @@ struct RoleType {
   std::string doc{};
   SettingsDeclaration config{};  ///< of [roles.NAME.config]
   std::vector<RoleUse> uses{};
-  bool drives = false;  ///< has run(): the application ends when all of these have returned
+  bool drives = false;     ///< has run(): the application ends when all of these have returned
+  bool own_cores = false;  ///< computes nearly all of the time, on cores that the run divides (`run.own_cores`)
   /// Returns what the role lacks. Called with the role's config, or with a replica's own one, after all roles were
   /// read, if the config has no errors.
   std::function<std::vector<MissingRequirement>(const std::any& config, const RolePlace& place)> requirements{};

@@ -46,6 +46,7 @@ struct RunSettings {
   Placement placement = Placement::processes;
   LauncherChoice launcher = LauncherChoice::none;
   bool deterministic = false;
+  bool own_cores = true;
   base::Duration start_timeout = std::chrono::seconds(30);
   base::Duration stop_timeout = std::chrono::seconds(2);
   std::optional<base::Duration> wall;
@@ -66,6 +67,9 @@ struct RunSettings {
                  {"slurm"},
                  {"ssh", "this command, on the first host"}});
     s("deterministic", c.deterministic, "the same fingerprint in any placement, slower");
+    s("own_cores", c.own_cores,
+      "the cores of a host are divided between the partitions of a simulation, if there are enough; false: the system "
+      "moves them");
     s("start_timeout", c.start_timeout,
       "time for all workers to connect, and again for their constructors; a late one fails the run by name")
         .range(1s, 1h);
@@ -245,6 +249,7 @@ struct RoleSpec {
   RoleKeys keys;
   bool has_replicas = false;  ///< the file gives `replicas`: workers are numbered, also a single one
   bool drives = false;
+  bool own_cores = false;           ///< by its type, not by `run.own_cores`
   std::any config;                  ///< the type's Config
   std::map<int, std::any> configs;  ///< by replica: the config of each that has one of its own
   std::vector<Script> scripts;      ///< in the order of the file

@@ -33,6 +33,7 @@ struct PlannedWorker {
   std::string channel;
   int torch_threads = 1;
   bool drives = false;
+  bool own_cores = false;    ///< its process is one of those between which the cores of the host are divided
   bool may_be_lost = false;  ///< on_loss = "go_on", and it does not share its process with all others
   std::vector<PlannedUse> uses;
 };
