@@ -73,7 +73,7 @@ TEST(Simulations, RN25_PartitionsKeepToCoresOfTheirOwnUnlessTheFileSaysOtherwise
     EXPECT_EQ(command.wait(), 0) << command.err();
     return folder.read(command.run_directory() + "/log/" + worker + ".log");
   };
-  const std::string words = " worker: on cores? [-0-9]+ of [0-9]+ .run.own_cores.";
+  const std::string words = " worker: on [0-9]+ of [0-9]+ cores: [0-9, ]+ .run.own_cores.";
   EXPECT_THAT(log_of("partition-0", "true"), ContainsRegex(words));
   EXPECT_THAT(log_of("partition-1", "true"), ContainsRegex(words));
   EXPECT_THAT(log_of("clock", "true"), ::testing::Not(HasSubstr("own_cores")));

@@ -69,6 +69,23 @@ bool is_relayed() {
   return ::fstat(STDERR_FILENO, &output) == 0 && S_ISFIFO(output.st_mode);
 }
 
+/// Keeps the process to its cores (RN-25), and makes its runners. Sets what the logs say of both.
+/// @param worker  of this process, the first one
+std::shared_ptr<transport::PollingExecutor> make_executor(const app::PlannedWorker& worker, WorkerSetOptions& options) {
+  SpinOfRun spin = spin_of_run(options.application, options.plan, worker.host);
+  // Before any thread is started, since a thread keeps to the cores of the thread that starts it.
+  OwnCores own = own_cores(options.plan, worker, allowed_cores());
+  if (!own.cores.empty()) {
+    if (const std::error_code refused = keep_to(own.cores))
+      own = {.cores = {}, .text = "on all cores: the system refuses others (run.own_cores): " + refused.message()};
+  }
+  // On one core a thread that spins takes the time of the one that computes.
+  if (own.cores.size() == 1 && spin.options != transport::SpinOptions()) spin = {.options = {}, .text = "off (1 core)"};
+  options.spin = spin.text;
+  options.own_cores = own.text;
+  return make_runners(options.workers.size(), spin.options);
+}
+
 }  // namespace
 
 bool is_worker_process(int argc, char** argv) {
@@ -113,16 +130,7 @@ void run_worker_process(const RoleCatalog& catalog, const app::RoleTypes& types)
     if (worker < plan.workers.size()) options.siblings.push_back(plan.workers[worker].name);
   }
   for (const auto& [name, address] : assignment->members) options.members.push_back({name, address});
-  const app::PlannedWorker& first_worker = plan.workers[assignment->workers.front()];
-  // Before any thread is started, since a thread keeps to the cores of the thread that starts it.
-  const OwnCores own = own_cores(plan, first_worker, allowed_cores());
-  SpinOfRun spin = spin_of_run(loaded.application, plan, first_worker.host);
-  keep_to(own.cores);
-  // On one core a thread that spins takes the time of the one that computes.
-  if (own.cores.size() == 1 && spin.options != transport::SpinOptions()) spin = {.options = {}, .text = "off (1 core)"};
-  options.spin = spin.text;
-  options.own_cores = own.text;
-  options.executor = make_runners(options.workers.size(), spin.options);
+  options.executor = make_executor(plan.workers[assignment->workers.front()], options);
   options.sink = [&control](const run::Event& event) {
     // An event that cannot be sent has no receiver: the launcher is gone, and `follow` ends this process.
     (void)control.send(event);

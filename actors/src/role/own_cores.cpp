@@ -3,7 +3,10 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <set>
+
+#include "caftan/base/internal/joined.hpp"
 
 namespace caftan::actors {
 
@@ -21,10 +24,10 @@ OwnCores own_cores(const app::Plan& plan, const app::PlannedWorker& worker, cons
   OwnCores own;
   own.cores.assign(allowed.begin() + static_cast<std::ptrdiff_t>(begin),
                    allowed.begin() + static_cast<std::ptrdiff_t>(end));
-  own.text = own.cores.size() == 1
-                 ? "on core " + std::to_string(own.cores.front())
-                 : "on cores " + std::to_string(own.cores.front()) + "-" + std::to_string(own.cores.back());
-  own.text += " of " + std::to_string(allowed.size()) + " (run.own_cores)";
+  std::vector<std::string> numbers;
+  for (const int core : own.cores) numbers.push_back(std::to_string(core));
+  own.text = "on " + std::to_string(own.cores.size()) + " of " + std::to_string(allowed.size()) +
+             " cores: " + base::joined(numbers) + " (run.own_cores)";
   return own;
 }
 
@@ -38,11 +41,12 @@ std::vector<int> allowed_cores() {
   return cores;
 }
 
-void keep_to(const std::vector<int>& cores) {
+std::error_code keep_to(const std::vector<int>& cores) {
   cpu_set_t mask;
   CPU_ZERO(&mask);
   for (const int core : cores) CPU_SET(core, &mask);
-  if (!cores.empty()) (void)::sched_setaffinity(0, sizeof mask, &mask);
+  return ::sched_setaffinity(0, sizeof mask, &mask) == 0 ? std::error_code()
+                                                         : std::error_code(errno, std::generic_category());
 }
 
 }  // namespace caftan::actors

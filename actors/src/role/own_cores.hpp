@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "caftan/app/internal/plan.hpp"
@@ -11,7 +12,7 @@ namespace caftan::actors {
 /// What a process keeps to; no cores: to none.
 struct OwnCores {
   std::vector<int> cores{};  ///< their numbers in the system, ascending
-  std::string text{};        ///< "on core 1 of 2 (run.own_cores)", "on cores 4-7 of 8 (run.own_cores)"
+  std::string text{};        ///< "on 1 of 2 cores: 1 (run.own_cores)", "on 2 of 4 cores: 4, 6 (run.own_cores)"
 };
 
 /// Divides the cores between the processes of a host whose workers have cores of their own.
@@ -22,7 +23,8 @@ OwnCores own_cores(const app::Plan& plan, const app::PlannedWorker& worker, cons
 /// Returns the cores that this process may use, ascending; none on a machine with more than 1,024 cores.
 std::vector<int> allowed_cores();
 
-/// Keeps the calling thread, and the threads that it starts, to these cores. A system that refuses leaves all as it is.
-void keep_to(const std::vector<int>& cores);
+/// Keeps the calling thread, and the threads that it starts, to these cores. Returns the error of a system that refuses
+/// it, which leaves all as it is. Precondition: at least one core.
+std::error_code keep_to(const std::vector<int>& cores);
 
 }  // namespace caftan::actors

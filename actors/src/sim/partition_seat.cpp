@@ -163,6 +163,10 @@ Future<sim::BorderReply> PartitionSeat::advance(const sim::AdvanceRequest& reque
   return reply;
 }
 
+std::string PartitionSeat::how_far() const {
+  return "; this partition has handled all events before " + to_string(reached_);
+}
+
 /// SM-14
 Error PartitionSeat::lost(const Member& member) const {
   const auto found = std::ranges::find(parts_.members, member.life, &Member::life);
@@ -170,8 +174,7 @@ Error PartitionSeat::lost(const Member& member) const {
   if (found != parts_.members.end()) {
     text += " at virtual time " + to_string(heard_[static_cast<std::size_t>(found - parts_.members.begin())]);
   }
-  return {Errc::peer_down, parts_.ports.name(),
-          text + "; this partition has handled all events before " + to_string(reached_)};
+  return {Errc::peer_down, parts_.ports.name(), text + how_far()};
 }
 
 void PartitionSeat::on_lost(const WorkerLife& peer) {

@@ -102,6 +102,7 @@ class PartitionSeat final : public SimPartitionPorts,
   Result<void> report();
   void fail(const Error& error);
   Error lost(const Member& member) const CAFTAN_REQUIRES(mutex_);
+  std::string how_far() const CAFTAN_REQUIRES(mutex_);
 
   const Parts parts_;
   std::optional<PartitionWatch> watch_;        // before the partition, whose kernel points to it

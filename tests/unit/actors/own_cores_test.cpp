@@ -23,10 +23,10 @@ TEST(OwnCores, RN25_TheCoresAreDividedBetweenTheProcesses) {
   const app::Plan plan = plan_of(2);
   EXPECT_EQ(own_cores(plan, plan.workers[1], {0, 1}).cores, Cores{0});
   EXPECT_EQ(own_cores(plan, plan.workers[2], {0, 1}).cores, Cores{1});
-  EXPECT_EQ(own_cores(plan, plan.workers[2], {0, 1}).text, "on core 1 of 2 (run.own_cores)");
+  EXPECT_EQ(own_cores(plan, plan.workers[2], {0, 1}).text, "on 1 of 2 cores: 1 (run.own_cores)");
   EXPECT_EQ(own_cores(plan, plan.workers[1], {2, 3, 6, 7, 8}).cores, (Cores{2, 3}));
   EXPECT_EQ(own_cores(plan, plan.workers[2], {2, 3, 6, 7, 8}).cores, (Cores{6, 7, 8}));
-  EXPECT_EQ(own_cores(plan, plan.workers[2], {2, 3, 6, 7, 8}).text, "on cores 6-8 of 5 (run.own_cores)");
+  EXPECT_EQ(own_cores(plan, plan.workers[2], {2, 3, 6, 7, 8}).text, "on 3 of 5 cores: 6, 7, 8 (run.own_cores)");
 }
 
 TEST(OwnCores, RN25_OtherWorkersAndProcessesWithoutARivalKeepToNone) {
@@ -55,11 +55,20 @@ TEST(OwnCores, RN25_ThreadsThatAreStartedLaterKeepToTheSameCores) {
   const Cores all = actors::allowed_cores();
   ASSERT_FALSE(all.empty());
   Cores seen;
+  std::error_code refused;
   std::thread([&] {
-    actors::keep_to({all.back()});
+    refused = actors::keep_to({all.back()});
     std::thread([&] { seen = actors::allowed_cores(); }).join();
   }).join();
+  EXPECT_FALSE(refused);
   EXPECT_EQ(seen, Cores{all.back()});
+  EXPECT_EQ(actors::allowed_cores(), all);
+}
+
+TEST(OwnCores, RN25_ASystemThatRefusesIsAnErrorAndLeavesAllAsItIs) {
+  const Cores all = actors::allowed_cores();
+  ASSERT_LT(all.back(), 1023) << "core 1023 must be missing";
+  EXPECT_TRUE(actors::keep_to({1023}));
   EXPECT_EQ(actors::allowed_cores(), all);
 }
 
