@@ -268,6 +268,16 @@ TEST(Simulations, ASweepOverTheReplicasIsDrawnAsSpeedUp) {
   EXPECT_THAT(refused.err, HasSubstr("must vary the replicas of one role"));
 }
 
+TEST(Simulations, ASweepOverSeedsComparesTheMeansOfTheStatistics) {
+  const Folder folder;
+  const Finished swept = run_to_end(
+      folder, kCaftan,
+      {"sweep", kConfigs + "/cqn.test.toml", "run.seed=1..2", "--out", "seeds", "--metric", "jobs in queue.mean"});
+  ASSERT_EQ(swept.code, 0) << swept.err;
+  EXPECT_THAT(swept.out, ContainsRegex("n +clock.jobs in queue.mean\n2 +[0-9.]+ \\+- [0-9.]+"));
+  EXPECT_THAT(folder.read("seeds/001/latest/scalars.csv"), HasSubstr("jobs in queue,jobs,mean,"));
+}
+
 TEST(Simulations, TheLogOfEventsIsLinesOfJsonOfThoseAskedFor) {
   const Folder folder;
   const Finished run =

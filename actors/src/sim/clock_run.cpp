@@ -60,6 +60,14 @@ Time multiple_behind(Time from, Time every) {
   return count > sim::kNever.ticks / every.ticks ? sim::kNever : Time{count * every.ticks};
 }
 
+/// Returns the mean of a statistic that has one; nothing for a histogram and for a tally without a value.
+std::optional<double> mean_of(const sim::Statistic& statistic) {
+  if (const auto* const average = std::get_if<sim::TimeAverage>(&statistic)) return average->mean();
+  const auto* const tally = std::get_if<sim::Tally>(&statistic);
+  if (tally == nullptr || tally->count() == 0) return std::nullopt;
+  return tally->mean();
+}
+
 }  // namespace
 
 fs::path command_file(const fs::path& run) { return run / "sim-command"; }
@@ -382,6 +390,9 @@ Result<void> ClockRun::take_results() {
   const std::string fingerprint = "sha256:" + sim::fingerprint(hashes);
   context_.metric("events", static_cast<double>(meter_->handled()));
   context_.metric("seconds", static_cast<double>(elapsed().count()) * 1e-9);
+  for (const sim::MergedStatistic& one : *merged) {
+    if (const auto mean = mean_of(one.value)) context_.metric(one.name + ".mean", *mean);
+  }
   context_.fingerprint(fingerprint);
   context_.report("fingerprint " + fingerprint);
   return {};

@@ -63,6 +63,19 @@ TEST(Plan, OneProcessHoldsAll) {
                   .starts_with("servers: seed 1, placement one_process, deterministic, 4 workers in 1 process\n"));
 }
 
+TEST(Plan, RN25_OnlyProcessesOfARoleThatAsksForThemHaveCoresOfTheirOwn) {
+  LoadedApplication loaded = load(kFile);
+  Application& application = loaded.application;
+  application.roles[1].own_cores = true;
+  EXPECT_FALSE(make_plan(application).workers[0].own_cores);
+  EXPECT_TRUE(make_plan(application).workers[3].own_cores);
+  application.run.own_cores = false;
+  EXPECT_FALSE(make_plan(application).workers[3].own_cores);
+  application.run.own_cores = true;
+  application.run.placement = Placement::one_process;
+  EXPECT_FALSE(make_plan(application).workers[3].own_cores);
+}
+
 TEST(Plan, RN15_RN19_RolesWhoseWorkersMayBeLostAreNamedUnlessAllShareAProcess) {
   const std::vector<std::string> go_on{"roles.trainer.on_loss=go_on"};
   const Application application = load_plan(go_on);

@@ -83,7 +83,7 @@ struct RoleDefinition {
   std::string doc{};
   rpc::TypeKey type{};
   SettingsDeclaration config{};
-  bool own_cores = false;
+  bool own_cores = false;  ///< computes nearly all of the time, on cores that the run divides (`run.own_cores`)
   std::vector<Use> uses{};
   std::vector<Method> methods{};
   std::vector<EnvironmentKey> environments{};

@@ -45,7 +45,7 @@ class TensorSource {
 namespace caftan::wire {
 
 /// Writes a tensor as its index among the tensors that travel beside the bytes. Throws EncodeError (unsupported) where
-/// no TensorSink is attached.
+/// no TensorSink is attached, as in an archive with a `wire::SelfContained`.
 template <>
 struct Codec<at::Tensor> {
   static void save(OutArchive& to, const at::Tensor& tensor);

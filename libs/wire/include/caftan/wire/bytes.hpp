@@ -56,3 +56,7 @@ inline void append(Bytes& to, ByteView from) {
 }
 
 }  // namespace caftan::wire
+
+// The library compiles the members of this vector: `resize` and the destructor loop over all bytes where the including
+// program is compiled without optimization.
+extern template class std::vector<std::byte, caftan::wire::UninitializedAllocator<std::byte>>;

@@ -1,0 +1,3 @@
+#include "caftan/wire/bytes.hpp"
+
+template class std::vector<std::byte, caftan::wire::UninitializedAllocator<std::byte>>;
