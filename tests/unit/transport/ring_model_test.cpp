@@ -21,7 +21,7 @@ namespace {
 using test::below;
 
 /// The rule that the model lacks, to show that the model notices.
-enum class Without { nothing, fence, compare_exchange };
+enum class Without { nothing, fence, late_answer };
 
 /// Two rings: the one that side 0 writes, then the one that side 1 writes.
 struct Memory {
@@ -76,10 +76,6 @@ class Steps {
   }
   bool compare_exchange(int ring, RingWord word, std::uint64_t expected, std::uint64_t desired) {
     return step([&] {
-             if (without_ == Without::compare_exchange) {
-               buffer().push_back({ring, word, desired});
-               return std::uint64_t{1};
-             }
              memory_.flush(side_);
              auto& value = memory_.words[static_cast<std::size_t>(ring)][static_cast<std::size_t>(word)];
              if (value != expected) return std::uint64_t{0};
@@ -142,26 +138,36 @@ struct ModelWords {
 };
 
 constexpr std::uint64_t kRoom = 2;
-constexpr int kMessages = 4;  // in each direction
+constexpr int kMessages = 4;  // of a side that sends
+
+/// Who sends: with both, a side that sleeps is mostly woken by what the other one does next.
+enum class Senders : std::uint8_t { both, first, second };
 
 /// One side: reads and writes while it can, then begins to wait for both, looks, and sleeps.
 struct Side {
-  Side(Steps** now, int self)
+  Side(Steps** now, int self, Senders senders, Without without)
       : out({now, self}, kRoom),
         in({now, 1 - self}, kRoom),
         room({now, self}, RingWord::room_bell),
-        bytes({now, 1 - self}, RingWord::bytes_bell) {}
+        bytes({now, 1 - self}, RingWord::bytes_bell),
+        sees_late_answers(without != Without::late_answer),
+        to_send(senders == (self == 0 ? Senders::second : Senders::first) ? 0 : kMessages) {}
 
   WriteSide<ModelWords> out;
   ReadSide<ModelWords> in;
   bell::Sleeper<ModelWords> room;
   bell::Sleeper<ModelWords> bytes;
   enum class Doing { read, write, arm_bytes, arm_room, take, look, asleep, take_awake } doing = Doing::read;
+  bool sees_late_answers;
   bool progressed = false;
+  int to_send;
   int sent = 0;
   int received = 0;
 
-  bool wants_room() const { return sent < kMessages; }
+  bool wants_room() const { return sent < to_send; }
+
+  /// Returns whether a bell may have been taken away that this sleep was answered with.
+  bool was_answered() { return sees_late_answers && (bytes.is_rung() || (wants_room() && room.is_rung())); }
 
   /// Runs the present operation. What it changes counts only if the operation came to its end.
   void run(Steps& steps) {
@@ -197,7 +203,7 @@ struct Side {
         doing = Doing::look;
         break;
       case Doing::look:
-        doing = in.has_bytes() || (wants_room() && out.has_room()) ? Doing::read : Doing::asleep;
+        doing = in.has_bytes() || (wants_room() && out.has_room()) || was_answered() ? Doing::read : Doing::asleep;
         break;
       case Doing::take_awake:
         steps.take_bells();
@@ -210,12 +216,14 @@ struct Side {
 };
 
 struct History {
-  std::vector<std::uint32_t> steps;
+  Senders senders{};
+  std::vector<std::uint32_t> steps{};
 };
 
 class World {
  public:
-  explicit World(Without without) : without_(without), sides_{Side(&now_, 0), Side(&now_, 1)} {}
+  World(Without without, Senders senders)
+      : without_(without), sides_{Side(&now_, 0, senders, without), Side(&now_, 1, senders, without)} {}
 
   /// Returns what went wrong, empty if all messages arrived.
   std::string run(const History& history) {
@@ -240,7 +248,7 @@ class World {
       memory_.flush(1);
     }
     for (const int side : {0, 1}) {
-      if (of(side).received != kMessages) {
+      if (of(side).received != of(1 - side).to_send) {
         return "side " + std::to_string(side) + " sleeps for ever with " + std::to_string(of(side).received) +
                " messages read";
       }
@@ -280,15 +288,17 @@ class World {
 };
 
 /// Draws runs of one side and then of the other, as a scheduler makes them: most faults need one that is held up for
-/// long between two accesses.
+/// long between two accesses. Where a history ends, nothing heals a fault any more, as a sleep that ends by itself
+/// does: so some are short.
 History draw(std::uint64_t seed) {
   std::mt19937_64 random(seed);
-  History history;
+  History history{.senders = static_cast<Senders>(below(random, 3)), .steps = {}};
   std::uint32_t side = 0;
-  while (history.steps.size() < 300) {
+  const std::size_t length = 20 + below(random, 280);
+  while (history.steps.size() < length) {
     side ^= 1;
     for (std::uint32_t left = 1 + below(random, below(random, 2) == 0 ? 4 : 30); left > 0; --left) {
-      const std::uint32_t kind = below(random, 24);
+      const std::uint32_t kind = below(random, 40);
       history.steps.push_back(side | (kind < 2 ? kind : 2) << 1);
     }
   }
@@ -298,9 +308,10 @@ History draw(std::uint64_t seed) {
 /// Returns a report of the first bad history, empty if there is none.
 std::string search(Without without, std::uint64_t histories) {
   for (std::uint64_t seed = 1; seed <= histories; ++seed) {
-    if (const std::string bad = World(without).run(draw(seed)); !bad.empty()) {
+    const auto run = [&](const History& history) { return World(without, history.senders).run(history); };
+    if (const std::string bad = run(draw(seed)); !bad.empty()) {
       const History shortest = test::without_needless_steps<History>(
-          draw(seed), [&](const History& history) { return !World(without).run(history).empty(); });
+          draw(seed), [&](const History& history) { return !run(history).empty(); });
       return "seed " + std::to_string(seed) + ", " + std::to_string(shortest.steps.size()) + " steps: " + bad;
     }
   }
@@ -313,9 +324,7 @@ TEST(RingModel, DP3_NoWakeUpIsLostInEitherDirection) {
 
 TEST(RingModel, DP3_WithoutTheFenceAWakeUpIsLost) { EXPECT_NE(search(Without::fence, 10'000), ""); }
 
-TEST(RingModel, DP3_WithAPlainStoreInsteadOfACompareExchangeAWakeUpIsLost) {
-  EXPECT_NE(search(Without::compare_exchange, 100'000), "");
-}
+TEST(RingModel, DP3_WithoutALookAtTheAnswerAWakeUpIsLost) { EXPECT_NE(search(Without::late_answer, 100'000), ""); }
 
 }  // namespace
 }  // namespace caftan::transport::ring_model_test

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <random>
 #include <string>
@@ -137,6 +138,43 @@ TEST_F(Ring, DP3_NoSleepBeginsWhereThereAreBytes) {
 TEST_F(Ring, DP3_WhatAPeerStoresBetweenTheWordAndTheLookIsSeen) {
   EXPECT_FALSE(reader->arm([this] { ASSERT_TRUE(write(make_bytes(1, 4))); }));
   EXPECT_EQ(rings_for_bytes, 1);
+}
+
+TEST_F(Ring, DP3_NoSleepBeginsWhoseBellMayHaveBeenTakenAway) {
+  // The writer was held up between its counter and its answer. The reader has read the bytes and sleeps again, and
+  // takes the bell away that the late answer rings.
+  ASSERT_TRUE(write(make_bytes(1, 4)));
+  EXPECT_EQ(read(10).size(), 1U);
+  EXPECT_FALSE(reader->arm([this] { ASSERT_TRUE(bell::answer(*words, RingWord::bytes_bell)); }));
+  ASSERT_TRUE(arm_reader());
+  ASSERT_TRUE(write(make_bytes(1, 5)));
+  EXPECT_EQ(rings_for_bytes, 1);
+}
+
+/// The words of a writer that is held up between its look at a bell and its answer.
+struct HeldUpWords {
+  MappedWords words;
+  std::function<void()> meanwhile;
+  std::uint64_t load(RingWord word) const {
+    const std::uint64_t seen = words.load(word);
+    meanwhile();
+    return seen;
+  }
+  void store(RingWord word, std::uint64_t value) { words.store(word, value); }
+  bool compare_exchange(RingWord word, std::uint64_t expected, std::uint64_t desired) {
+    return words.compare_exchange(word, expected, desired);
+  }
+  void fence() const { MappedWords::fence(); }
+};
+
+TEST_F(Ring, DP3_ALateAnswerIsForTheSleepThatWasSeen) {
+  ASSERT_TRUE(arm_reader());
+  HeldUpWords late{*words, [this] {
+                     reader->disarm();
+                     ASSERT_TRUE(arm_reader());
+                   }};
+  EXPECT_FALSE(bell::answer(late, RingWord::bytes_bell));
+  EXPECT_FALSE(reader->is_rung());
 }
 
 TEST_F(Ring, DP3_TheWritersBellIsRungWhenHalfOfTheRingIsFree) {

@@ -158,13 +158,15 @@ class RingReader {
     return total;
   }
 
-  /// Begins to wait for bytes; returns false, and does not wait, if there are bytes. Threads: one at a time.
-  /// @param take_rings  takes away what was rung for earlier sleeps; called between the two
+  /// Begins to wait for bytes; returns false, and does not wait, if there are bytes, or if the writer has answered this
+  /// sleep already: the answer may be for bytes that were read before, and its bell may be among those that were taken
+  /// away. Threads: one at a time. @param take_rings  takes away what was rung for earlier sleeps; called between the
+  /// two
   template <class TakeRings>
   bool arm(const TakeRings& take_rings) {
     sleeper_.arm();
     take_rings();
-    if (!side_.has_bytes()) return true;
+    if (!side_.has_bytes() && !sleeper_.is_rung()) return true;
     sleeper_.disarm();
     return false;
   }
