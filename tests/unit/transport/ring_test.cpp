@@ -141,8 +141,8 @@ TEST_F(Ring, DP3_WhatAPeerStoresBetweenTheWordAndTheLookIsSeen) {
 }
 
 TEST_F(Ring, DP3_NoSleepBeginsWhoseBellMayHaveBeenTakenAway) {
-  // The writer was held up between its counter and its answer. The reader has read the bytes and sleeps again, and
-  // takes the bell away that the late answer rings.
+  // The writer was held up between its counter and its bell. The reader has read the bytes and sleeps again, and takes
+  // the late bell away.
   ASSERT_TRUE(write(make_bytes(1, 4)));
   EXPECT_EQ(read(10).size(), 1U);
   EXPECT_FALSE(reader->arm([this] { ASSERT_TRUE(bell::answer(*words, RingWord::bytes_bell)); }));
@@ -151,7 +151,7 @@ TEST_F(Ring, DP3_NoSleepBeginsWhoseBellMayHaveBeenTakenAway) {
   EXPECT_EQ(rings_for_bytes, 1);
 }
 
-/// The words of a writer that is held up between its look at a bell and its answer.
+/// The words of a writer that is held up between its look at a bell's word and its ring.
 struct HeldUpWords {
   MappedWords words;
   std::function<void()> meanwhile;

@@ -159,9 +159,9 @@ class RingReader {
   }
 
   /// Begins to wait for bytes; returns false, and does not wait, if there are bytes, or if the writer has answered this
-  /// sleep already: the answer may be for bytes that were read before, and its bell may be among those that were taken
-  /// away. Threads: one at a time. @param take_rings  takes away what was rung for earlier sleeps; called between the
-  /// two
+  /// sleep already: it may have done so for bytes that were read before, and its bell may be among those that were
+  /// taken away. Threads: one at a time. @param take_rings  takes away what was rung for earlier sleeps; called between
+  /// the two
   template <class TakeRings>
   bool arm(const TakeRings& take_rings) {
     sleeper_.arm();
