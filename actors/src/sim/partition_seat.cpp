@@ -204,6 +204,11 @@ void PartitionSeat::fail(const Error& error) {
 }
 
 void PartitionSeat::end(const Error& reason) {
+  log_unless_closed();
+  shut(reason);
+}
+
+void PartitionSeat::shut(const Error& reason) {
   fail(reason);
   const base::LockGuard lock(mutex_);
   is_closed_ = true;
@@ -211,8 +216,8 @@ void PartitionSeat::end(const Error& reason) {
   others_.clear();
 }
 
-/// SM-14
-void PartitionSeat::abandon() {
+/// SM-14: the worker ends before its clock has closed the partition, and nothing was logged yet.
+void PartitionSeat::log_unless_closed() {
   std::optional<Error> error;
   {
     const base::LockGuard lock(mutex_);
@@ -227,12 +232,16 @@ void PartitionSeat::abandon() {
     }
   }
   if (error) parts_.log(error->message());
+}
+
+void PartitionSeat::abandon() {
+  log_unless_closed();
   close();
 }
 
 void PartitionSeat::close() {
   parts_.table->remove({parts_.request.simulation, parts_.request.index});
-  end(Error(Errc::shut_down, "the simulation is over"));
+  shut(Error(Errc::shut_down, "the simulation is over"));
 }
 
 // ---- jobs on the strand

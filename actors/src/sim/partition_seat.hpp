@@ -101,6 +101,8 @@ class PartitionSeat final : public SimPartitionPorts,
   Result<void> begin(const sim::AdvanceRequest& request);
   Result<void> report();
   void fail(const Error& error);
+  void log_unless_closed();
+  void shut(const Error& reason);
   Error lost(const Member& member) const CAFTAN_REQUIRES(mutex_);
   std::string how_far() const CAFTAN_REQUIRES(mutex_);
 
