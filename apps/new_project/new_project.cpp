@@ -16,7 +16,8 @@ namespace caftan::new_project {
 namespace {
 
 constexpr std::size_t kLongestName = 64;
-constexpr std::array<const char*, 6> kPrograms{"counting", "calls", "training", "agent", "reinforce", "beam"};
+constexpr std::array<const char*, 7> kPrograms{"counting",  "calls", "training",  "agent",
+                                               "reinforce", "beam",  "simulation"};
 /// Targets that CMake keeps for itself.
 constexpr std::array<const char*, 9> kReserved{"all",     "clean",          "edit_cache",    "help", "install",
                                                "package", "package_source", "rebuild_cache", "test"};

@@ -48,7 +48,7 @@ RUN = {
     "caftan sweep FILE KEY=VALUES ... [--jobs N] [--out DIR] [--metric NAME]":
         ("tests/process/sweep_test.cpp", {"sweep": '"sweep"', "--jobs": "--jobs", "--out": "--out"}),
     "caftan certs DIR --hosts NAME,...": ("tests/unit/apps/certs_test.cpp", {"certs DIR": "certs_test", "--hosts": '"--hosts"'}),
-    "caftan new NAME [--from counting|calls|training|agent|reinforce|beam] [--into DIR]":
+    "caftan new NAME [--from counting|calls|training|agent|reinforce|beam|simulation] [--into DIR]":
         ("tests/install/consumer.cmake", {"caftan new": "caftan new", "--into": "--into"}),
     "caftan plot runs/latest": ("tests/process/rnn_lm_test.cpp", {"plot": '"plot"', "runs/latest": '"runs/latest"'}),
     "caftan plot runs/cartpole-20261121-* --metric running_reward --smooth 0.9 --out reward.svg":
