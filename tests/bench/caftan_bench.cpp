@@ -1,7 +1,7 @@
 // Caftan through its public API with default settings: a worker that calls and a worker that serves, in two processes
 // over a socket, or in one process over loopback.
 //
-//   caftan_bench shm | unix | tcp | loopback
+//   caftan_bench shm | unix | tcp | ucx | loopback
 //   caftan_bench shm off    cluster.spin = "off": threads that wait sleep
 //   caftan_bench tcp ADDRESS NAMESPACE   to a network namespace from which this one is reached at ADDRESS (distant.py)
 #include <ATen/ops/ones.h>
@@ -300,7 +300,7 @@ class CaftanBench {
 struct Meeting {
   std::string kind;
   bool spins = true;
-  std::string host = "127.0.0.1";  ///< the caller's, of kind tcp
+  std::string host = "127.0.0.1";  ///< the caller's, of kind tcp or ucx
   std::string far_namespace{};     ///< the network namespace of the other worker; empty: that of the caller
 };
 
@@ -328,9 +328,9 @@ int run_two_processes(const Meeting& meeting) {
     return serve_until_end(kind, spins, parent);
   });
   const test::Folder folder;
-  const bool is_path = kind != "tcp";
-  const std::string caller_at = is_path ? kind + ":" + (folder / "caller") : "tcp:" + meeting.host + ":0";
-  const std::string echo_at = is_path ? kind + ":" + (folder / "echo") : "tcp:127.0.0.1:0";
+  const bool is_path = kind == "shm" || kind == "unix";
+  const std::string caller_at = kind + ":" + (is_path ? folder / "caller" : meeting.host + ":0");
+  const std::string echo_at = kind + ":" + (is_path ? folder / "echo" : "127.0.0.1:0");
   // The system chooses the port, so the peer gets the address once this worker listens.
   const auto executor = make_executor(spins);
   auto options = make_options("caller", caller_at, echo_at);
@@ -393,9 +393,9 @@ int main(int argc, char** argv) {
     return caftan::bench::run_two_processes({.kind = kind, .host = argv[2], .far_namespace = argv[3]});
   }
   const bool is_known = argc == 2 || (off && kind == "shm");
-  if (is_known && (kind == "shm" || kind == "unix" || kind == "tcp"))
+  if (is_known && (kind == "shm" || kind == "unix" || kind == "tcp" || kind == "ucx"))
     return caftan::bench::run_two_processes({.kind = kind, .spins = !off});
   if (is_known && kind == "loopback") return caftan::bench::run_loopback();
-  std::fprintf(stderr, "usage: caftan_bench shm [off] | unix | tcp [ADDRESS NAMESPACE] | loopback\n");
+  std::fprintf(stderr, "usage: caftan_bench shm [off] | unix | tcp [ADDRESS NAMESPACE] | ucx | loopback\n");
   return 2;
 }

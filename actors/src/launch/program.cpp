@@ -215,8 +215,9 @@ std::string channel_text(const app::Application& application, const app::Plan& p
   const std::string about = actors::about_channel(application, plan);
   if (about.empty()) return {};
   const bool hosts = application.run.placement == app::Placement::hosts;
-  return "channel here: " + std::string(hosts ? "tcp" : actors::channel_of_host(application).facts->name) + ", " +
-         about + "\n";
+  const actors::HostChannel channel =
+      hosts ? actors::channel_between_hosts(application) : actors::channel_of_host(application);
+  return "channel here: " + std::string(channel.facts->name) + ", " + about + "\n";
 }
 
 /// Returns a line for the plan that says what the launcher of the file offers here; nothing for a file without one.

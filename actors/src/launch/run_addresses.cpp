@@ -50,6 +50,15 @@ HostChannel channel_of_host(const app::Application& application) {
   return channel;
 }
 
+HostChannel channel_between_hosts(const app::Application& application) {
+  HostChannel channel{&app::channel_between_hosts(application.cluster.channel), {}, {}};
+  if (const auto there = transport::check_machine(channel.facts->name); !there) {
+    channel.why_not = "no " + std::string(channel.facts->name) + ": " + there.error().text();
+    channel.facts = &app::kChannels.back();
+  }
+  return channel;
+}
+
 std::string about_channel(const app::Application& application, const app::Plan& plan) {
   switch (application.run.placement) {
     case app::Placement::one_process:
@@ -62,7 +71,12 @@ std::string about_channel(const app::Application& application, const app::Plan& 
   const bool neighbours = std::ranges::any_of(plan.workers, [&](const app::PlannedWorker& worker) {
     return std::ranges::count(plan.workers, worker.host, &app::PlannedWorker::host) > 1;
   });
-  return neighbours ? "also between workers of one host: no shm, no unix with placement hosts" : "";
+  std::string about = channel_between_hosts(application).why_not;
+  if (neighbours) {
+    about += (about.empty() ? "" : "; ") +
+             std::string("also between workers of one host: no shm, no unix with placement hosts");
+  }
+  return about;
 }
 
 Result<RunAddresses> RunAddresses::make(const app::Application& application, const app::Plan& plan) {
@@ -85,7 +99,7 @@ Result<RunAddresses> RunAddresses::make(const app::Application& application, con
     case app::Placement::hosts:
       break;
   }
-  RunAddresses addresses(Kind::hosts, "tcp");
+  RunAddresses addresses(Kind::hosts, channel_between_hosts(application).facts->name);
   const std::filesystem::path file = application.cluster.secret_file.value_or("");
   auto secret = app::read_secret_file(file);
   if (!secret) {
@@ -95,7 +109,8 @@ Result<RunAddresses> RunAddresses::make(const app::Application& application, con
   }
   addresses.secret_ = *std::move(secret);
   const app::HostSpec& first = application.hosts.front();
-  addresses.coordinator_address_ = "tcp:" + bracketed(first.address) + ":" + std::to_string(first.port);
+  addresses.coordinator_address_ =
+      std::string(addresses.channel_) + ":" + bracketed(first.address) + ":" + std::to_string(first.port);
   const auto there = plan.on_host(first.name);
   if (!there) return there.error();
   addresses.coordinator_ = there->front();
@@ -110,9 +125,10 @@ std::vector<WorkerAddress> RunAddresses::addresses_for(const app::Plan& plan, Wo
     if (kind_ == Kind::local) return {};
     if (worker.id == coordinator_) return coordinator_address_.empty() ? scheme + "127.0.0.1:0" : coordinator_address_;
     // The others learn the port from the coordinator.
-    if (worker.id != self || kind_ == Kind::ports) return {};
+    if (worker.id != self) return {};
+    if (kind_ == Kind::ports) return scheme + "127.0.0.1:0";
     for (const app::HostSpec& host : hosts) {
-      if (host.name == worker.host) return "tcp:" + bracketed(host.address) + ":0";
+      if (host.name == worker.host) return scheme + bracketed(host.address) + ":0";
     }
     return {};
   };

@@ -24,6 +24,9 @@ struct HostChannel {
 /// Returns the first kind from the chosen one on that this machine has.
 HostChannel channel_of_host(const app::Application& application);
 
+/// Returns the kind of channel between hosts, as this machine has it.
+HostChannel channel_between_hosts(const app::Application& application);
+
 /// Returns what `plan` and a run's first lines say of the channel beyond its kind; empty if there is nothing to say.
 std::string about_channel(const app::Application& application, const app::Plan& plan);
 
@@ -35,7 +38,7 @@ class RunAddresses {
   /// Errors: io_error (the folder, the secret file), invalid_config (an empty or short secret).
   static Result<RunAddresses> make(const app::Application& application, const app::Plan& plan);
   const std::string& secret() const noexcept { return secret_; }
-  /// Returns the kind of channel for the heading: "shm", "unix", "tcp", "loopback".
+  /// Returns the kind of channel for the heading: "shm", "unix", "tcp", "ucx", "loopback".
   const char* channel() const noexcept { return channel_; }
   /// Returns the members with the addresses that `self` uses: the coordinator first, then by number.
   std::vector<WorkerAddress> addresses_for(const app::Plan& plan, WorkerId self,
@@ -56,7 +59,7 @@ class RunAddresses {
   enum class Kind {
     local,  ///< none: one process
     paths,  ///< in the folder
-    ports,  ///< TCP ports of this host that the system chooses
+    ports,  ///< ports of this host that the system chooses
     hosts,
   };
   RunAddresses(Kind kind, const char* channel) : kind_(kind), channel_(channel) {}

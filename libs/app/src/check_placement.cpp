@@ -317,7 +317,7 @@ void check_placement(const Reading& reading) {
   if (application.cluster.channel != ChannelChoice::automatic && chosen.is_path) {
     reading.diagnostics.error(
         reading.value("cluster", "channel")->place,
-        "channel = " + quote_toml(chosen.name) + " does not reach other hosts; use \"auto\" or \"tcp\"");
+        "channel = " + quote_toml(chosen.name) + " does not reach other hosts; use \"auto\", \"tcp\" or \"ucx\"");
   }
   if (secret && reading.options.requirements) check_secret_file(reading, *application.cluster.secret_file);
 }

@@ -16,22 +16,23 @@ std::string host_port(const HostSpec& host) {
 }
 
 /// Returns the channel by which a worker is reached. A worker listens at one address, so with placement "hosts" it is
-/// TCP for workers of the same host, too.
+/// that between hosts for workers of the same host, too.
 std::string channel_of(const Application& application, bool meeting) {
   const TlsUse use = tls_use(application);
-  const std::string tcp = use == TlsUse::secret || use == TlsUse::certificates ? "tcp+tls" : "tcp";
+  const std::string tls = use == TlsUse::secret || use == TlsUse::certificates ? "+tls" : "";
   switch (application.run.placement) {
     case Placement::one_process:
       return "loopback";
     case Placement::processes: {
       const ChannelFacts& channel = channel_on_host(application.cluster.channel);
-      return channel.is_path ? channel.name : tcp;
+      return channel.name + (channel.is_path ? "" : tls);
     }
     case Placement::hosts:
       break;
   }
   const HostSpec& first = application.hosts.front();
-  return meeting && !first.address.empty() ? tcp + " " + host_port(first) : tcp;
+  const std::string name = channel_between_hosts(application.cluster.channel).name + tls;
+  return meeting && !first.address.empty() ? name + " " + host_port(first) : name;
 }
 
 void plan_uses(const Application& application, Plan& plan) {

@@ -20,6 +20,7 @@ constexpr std::string_view kServerLabel = "caftan server";
 constexpr std::string_view kClientLabel = "caftan client";
 constexpr std::string_view kServerTlsLabel = "caftan server tls";  // likewise, inside of TLS
 constexpr std::string_view kClientTlsLabel = "caftan client tls";
+constexpr std::string_view kChannelLabel = "caftan channel";
 constexpr std::byte kTlsRecord{0x16};  // the first byte of a client that speaks TLS
 constexpr std::string_view kOneSidedTls =
     "the client speaks TLS, the server does not: tls.mode must be the same in both files";
@@ -138,7 +139,7 @@ Result<void> Handshake::on_message(wire::ByteView message, wire::Bytes& send) {
   if (state_ == State::proof && kind == Kind::client_proof) return check_client_proof(payload, send);
   if (state_ == State::welcome && kind == Kind::welcome) {
     state_ = State::done;
-    return {};
+    return make_channel_key();
   }
   return Error(Errc::malformed_payload,
                "handshake: a message of kind " + std::to_string(static_cast<unsigned>(kind)) + " out of turn");
@@ -242,7 +243,7 @@ Result<void> Handshake::check_client_proof(wire::ByteView payload, wire::Bytes& 
   if (auto accepted = accept_peer(); !accepted) return refuse(accepted.error(), send);
   wire::append(send, handshake::encode_welcome());
   state_ = State::done;
-  return {};
+  return make_channel_key();
 }
 
 /// Returns the proof of one side for the transcript up to now.
@@ -250,6 +251,15 @@ Result<Proof> Handshake::proof_of(Role role) const {
   if (is_bound_)
     return make_proof(options_.secret, role == Role::server ? kServerTlsLabel : kClientTlsLabel, transcript_);
   return make_proof(options_.secret, role == Role::server ? kServerLabel : kClientLabel, transcript_);
+}
+
+/// HS-15. Both sides have the same transcript now: the binding, both hellos and the server's proof.
+Result<void> Handshake::make_channel_key() {
+  if ((peer_.agreed_features & kUsesUcx) == 0) return {};
+  const auto key = make_proof(options_.secret, kChannelLabel, transcript_);
+  if (!key) return key.error();
+  peer_.channel_key = *key;
+  return {};
 }
 
 Result<void> Handshake::accept_peer() const {

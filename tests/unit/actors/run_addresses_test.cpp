@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <optional>
 
+#include "caftan/transport/internal/endpoint.hpp"
+
 namespace caftan::actors::run_addresses_test {
 namespace {
 
@@ -57,11 +59,31 @@ TEST(AboutChannel, WithSeveralHostsItSaysWhyWorkersOfOneTalkOverTcp) {
   EXPECT_EQ(about_channel(application, plan), "");
 }
 
+TEST(Addresses, NameTheKindOfChannelThatTheFileChoosesAndTheMachineHas) {
+  app::Application application;
+  app::Plan plan;
+  plan.workers.resize(2);
+  plan.workers[1].id = WorkerId{1};
+  application.cluster.channel = app::ChannelChoice::ucx;
+  const bool there = transport::check_machine("ucx").has_value();
+  const auto addresses = RunAddresses::make(application, plan).value();
+  EXPECT_STREQ(addresses.channel(), there ? "ucx" : "shm");
+  if (there) {
+    EXPECT_EQ(addresses.addresses_for(plan, WorkerId{1}, {})[0].address, "ucx:127.0.0.1:0");
+    EXPECT_EQ(addresses.addresses_for(plan, WorkerId{1}, {})[1].address, "ucx:127.0.0.1:0");
+  }
+  application.run.placement = app::Placement::hosts;
+  EXPECT_STREQ(channel_between_hosts(application).facts->name, there ? "ucx" : "tcp");
+  EXPECT_EQ(channel_between_hosts(application).why_not.empty(), there);
+  application.cluster.channel = app::ChannelChoice::automatic;
+  EXPECT_STREQ(channel_between_hosts(application).facts->name, "tcp");
+}
+
 TEST(AboutChannel, WhatAMachineLacksComesBehindWhyItIsNotAnotherKind) {
-  const HostChannel lacking{&app::kChannels[0], "no shm: a", "b"};
+  const HostChannel lacking{&app::kChannels[1], "no shm: a", "b"};
   EXPECT_EQ(lacking.about(), "no shm: a; b");
-  EXPECT_EQ((HostChannel{&app::kChannels[0], "", "b"}.about()), "b");
-  EXPECT_EQ((HostChannel{&app::kChannels[0], "", ""}.about()), "");
+  EXPECT_EQ((HostChannel{&app::kChannels[1], "", "b"}.about()), "b");
+  EXPECT_EQ((HostChannel{&app::kChannels[1], "", ""}.about()), "");
 }
 
 }  // namespace

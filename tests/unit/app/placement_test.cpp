@@ -137,7 +137,7 @@ TEST(Hosts, BI1_UnknownHostAndHostWithoutARole) {
 TEST(Hosts, BI1_UnixSocketsDoNotReachOtherHosts) {
   EXPECT_EQ(
       check("[cluster]\nchannel = \"unix\"\n[hosts.head]\naddress = \"127.0.0.1:29500\"\n", {"run.placement=hosts"}),
-      "app.toml:10:11: error: channel = \"unix\" does not reach other hosts; use \"auto\" or \"tcp\"\n"
+      "app.toml:10:11: error: channel = \"unix\" does not reach other hosts; use \"auto\", \"tcp\" or \"ucx\"\n"
       "command line: error: run.placement=hosts: placement = \"hosts\" needs cluster.secret_file\n"
       "error: 2 errors; app.toml is not valid\n");
 }

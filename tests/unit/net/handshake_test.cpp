@@ -58,6 +58,26 @@ TEST(Handshake, HS3_TheServerTakesPurposeAndNumberFromTheClient) {
   EXPECT_EQ(talk.client.peer().connection, 77U);
 }
 
+TEST(Handshake, HS15_BothSidesHaveAKeyThatNoOtherHandshakeHas) {
+  const auto keys_of = [](std::uint64_t client_features) {
+    HandshakeOptions client = make_client_side();
+    HandshakeOptions server = make_server_side();
+    client.self.features = client_features;
+    server.self.features = kUsesUcx;
+    Conversation talk(std::move(client), std::move(server));
+    talk.run();
+    EXPECT_EQ(talk.client.state(), State::done);
+    return std::pair(talk.client.peer().channel_key, talk.server.peer().channel_key);
+  };
+  const auto [client, server] = keys_of(kUsesUcx);
+  EXPECT_EQ(client, server);
+  EXPECT_NE(client, Proof{});
+  const auto [other, same] = keys_of(kUsesUcx | 2);  // one bit of the transcript differs
+  EXPECT_EQ(other, same);
+  EXPECT_NE(other, client);
+  EXPECT_EQ(keys_of(2), std::pair(Proof{}, Proof{}));
+}
+
 TEST(Handshake, HS1_BytesBehindItAreLeftToTheSession) {
   Conversation talk(make_client_side(), make_server_side());
   talk.run();

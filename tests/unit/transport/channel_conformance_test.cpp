@@ -16,6 +16,7 @@
 #include "caftan/wire/bytes.hpp"
 #include "channels/shm/shm_channel.hpp"
 #include "channels/tls/tls_channel.hpp"
+#include "channels/ucx/ucx_channel.hpp"
 
 namespace caftan::transport::channel_conformance_test {
 namespace {
@@ -30,7 +31,7 @@ Ends loopback(PollingExecutor& executor) { return make_loopback_pair(executor, 6
 Ends unix_sockets(PollingExecutor& executor) { return make_channel_pair(executor, "unix").value(); }
 Ends tcp_sockets(PollingExecutor& executor) { return make_channel_pair(executor, "tcp").value(); }
 
-Ends tls_over_tcp(PollingExecutor& executor) {
+Ends tls_over(PollingExecutor& executor, Ends carriers) {
   const net::TlsKeys keys{"test", net::Secret("correct horse battery staple"), {}};
   auto client = net::TlsEngine::client(keys).value();
   auto server = net::TlsEngine::server(keys).value();
@@ -38,10 +39,11 @@ Ends tls_over_tcp(PollingExecutor& executor) {
     check(server.feed(client.take_outgoing()).has_value());
     check(client.feed(server.take_outgoing()).has_value());
   }
-  Ends carriers = tcp_sockets(executor);
   return {make_tls_channel(executor, carriers.first, std::move(client)),
           make_tls_channel(executor, carriers.second, std::move(server))};
 }
+
+Ends tls_over_tcp(PollingExecutor& executor) { return tls_over(executor, tcp_sockets(executor)); }
 
 /// Both ends switch to rings of 32 KiB after the first write, or after some of them: what is under way may be on the
 /// socket, in the rings, or on both.
@@ -54,6 +56,14 @@ Ends shm(PollingExecutor& executor) {
   };
   return {make(fds[0], true), make(fds[1], false)};
 }
+
+Ends ucx(PollingExecutor& executor) {
+  int fds[2];
+  check(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) == 0);
+  return {make_ucx_channel(executor, fds[0], {.dials = true}).value(), make_ucx_channel(executor, fds[1], {}).value()};
+}
+
+Ends tls_over_ucx(PollingExecutor& executor) { return tls_over(executor, ucx(executor)); }
 
 /// Writes the bytes that it was given and reads all that come, in pieces, whenever the channel reports that it is
 /// ready.
@@ -174,6 +184,12 @@ INSTANTIATE_TEST_SUITE_P(Kinds, ChannelConformance,
                                            Kind{"shm", &shm<1>, true, "shm_at_once"},
                                            Kind{"shm", &shm<5>, true, "shm_after_some_writes"}),
                          [](const auto& info) { return info.param.how ? info.param.how : info.param.name; });
+// On a machine without UCX there is nothing to test.
+INSTANTIATE_TEST_SUITE_P(
+    Ucx, ChannelConformance,
+    ::testing::ValuesIn(check_ucx() ? std::vector<Kind>{{"ucx", &ucx}, {"ucx+tls", &tls_over_ucx, true, "ucx_tls"}}
+                                    : std::vector<Kind>{}),
+    [](const auto& info) { return info.param.how ? info.param.how : info.param.name; });
 
 TEST_P(ChannelConformance, SaysItsKind) { EXPECT_STREQ(one_->channel->kind(), GetParam().name); }
 

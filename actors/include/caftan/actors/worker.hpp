@@ -190,8 +190,9 @@ class Worker : public CallSite {
   const std::string& name() const noexcept;
   /// Returns the address at which this worker listens; empty if it does not listen.
   std::string address() const;
-  /// The channel kind to a peer ("shm", "unix", "tcp", "tcp+tls", "loopback"); empty if there is none. With an
-  /// address "shm:/path" it is "unix" where there is no shared memory.
+  /// The channel kind to a peer ("shm", "unix", "tcp", "tcp+tls", "ucx", "ucx+tls", "loopback"); empty if there is
+  /// none. With an address "shm:/path" it is "unix" where there is no shared memory, with "ucx:host:port" it is "tcp"
+  /// where one side has no UCX.
   std::string channel_kind(const std::string& peer) const;
   /// Returns why the channel to a peer is not of the kind that its address names, or why large tensors go through its
   /// ring and are not read out of memory; empty if nothing is lacking, or if there is no channel. Threads: any.

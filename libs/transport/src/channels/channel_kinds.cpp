@@ -6,12 +6,13 @@
 #include "channels/name_dial.hpp"
 #include "channels/shm/shm_kind.hpp"
 #include "channels/tcp/tcp_kind.hpp"
+#include "channels/ucx/ucx_kind.hpp"
 #include "channels/unix/unix_kind.hpp"
 
 namespace caftan::transport {
 namespace {
 
-constexpr std::array kKinds{&kShmKind, &kUnixKind, &kTcpKind};
+constexpr std::array kKinds{&kShmKind, &kUnixKind, &kTcpKind, &kUcxKind};
 
 /// Returns the kind of an address, null if no kind has its scheme.
 const ChannelKind* find_kind(const std::string& address) {

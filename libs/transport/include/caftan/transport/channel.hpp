@@ -78,7 +78,7 @@ class Channel {
   /// Returns how often the peer has shown so that it lives. Threads: any.
   virtual std::uint64_t beats() const { return 0; }
 
-  /// "shm", "unix", "tcp", "tcp+tls" or "loopback".
+  /// "shm", "unix", "tcp", "tcp+tls", "ucx", "ucx+tls" or "loopback".
   virtual const char* kind() const noexcept = 0;
   /// Returns why the channel is not of the kind that its address names, or why tensors are not read out of memory where
   /// the kind does that; for people; empty if nothing is lacking. Threads: any.

@@ -18,9 +18,11 @@
 namespace caftan::transport {
 namespace {
 
-constexpr std::string_view kScheme = "tcp:";
 constexpr int kTcpRtoMax = 44;       // TCP_RTO_MAX_MS of linux/tcp.h, from 6.15 on
 constexpr int kLongestPause = 1000;  // milliseconds; the kernel accepts no smaller number
+
+/// Returns how an address begins: "tcp:".
+std::string_view scheme_of(std::string_view address) { return address.substr(0, address.find(':') + 1); }
 
 std::optional<std::uint16_t> port_of(std::string_view address) {
   const std::string_view text = address.substr(address.rfind(':') + 1);
@@ -30,18 +32,13 @@ std::optional<std::uint16_t> port_of(std::string_view address) {
   return port;
 }
 
-Result<void> check(const std::string& address) {
-  if (address.rfind(':') < kScheme.size()) return no_address(address);
-  if (port_of(address)) return {};
-  return Error(Errc::invalid_config, "'" + address + "': a port is a number from 0 to 65535");
-}
-
 using AddressList = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
 
 /// @param flags  of getaddrinfo. Errors: io_error.
 Result<AddressList> addresses_of(const std::string& address, int flags) {
   const std::size_t colon = address.rfind(':');
-  std::string host = address.substr(kScheme.size(), colon - kScheme.size());
+  const std::size_t scheme = scheme_of(address).size();
+  std::string host = address.substr(scheme, colon - scheme);
   if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
   const std::string port = address.substr(colon + 1);
   addrinfo hints{};
@@ -54,7 +51,15 @@ Result<AddressList> addresses_of(const std::string& address, int flags) {
   return AddressList(found, &::freeaddrinfo);
 }
 
-Result<SocketAddress> parse(const std::string& address) {
+}  // namespace
+
+Result<void> check_host_port(const std::string& address) {
+  if (address.rfind(':') < scheme_of(address).size()) return no_address(address);
+  if (port_of(address)) return {};
+  return Error(Errc::invalid_config, "'" + address + "': a port is a number from 0 to 65535");
+}
+
+Result<SocketAddress> parse_host_port(const std::string& address) {
   const auto found = addresses_of(address, 0);
   if (!found) return found.error();
   SocketAddress out;
@@ -63,9 +68,9 @@ Result<SocketAddress> parse(const std::string& address) {
   return out;
 }
 
-bool has_name(const std::string& address) { return !addresses_of(address, AI_NUMERICHOST); }
+bool has_host_name(const std::string& address) { return !addresses_of(address, AI_NUMERICHOST); }
 
-Result<std::vector<std::string>> look_up(const std::string& address) {
+Result<std::vector<std::string>> look_up_host(const std::string& address) {
   const auto found = addresses_of(address, 0);
   if (!found) return found.error().with_code(Errc::peer_down);
   std::vector<std::string> addresses;
@@ -74,17 +79,18 @@ Result<std::vector<std::string>> look_up(const std::string& address) {
     if (::getnameinfo(at->ai_addr, at->ai_addrlen, host.data(), host.size(), nullptr, 0, NI_NUMERICHOST) != 0) continue;
     const std::string text = host.data();
     const bool is_v6 = at->ai_family == AF_INET6;
-    addresses.push_back(std::string(kScheme) + (is_v6 ? "[" + text + "]" : text) + address.substr(address.rfind(':')));
+    addresses.push_back(std::string(scheme_of(address)) + (is_v6 ? "[" + text + "]" : text) +
+                        address.substr(address.rfind(':')));
   }
   if (addresses.empty()) return Error(Errc::peer_down, "'" + address + "' has no address");
   return addresses;
 }
 
-bool has_port(const std::string& address) { return port_of(address) != 0; }
+bool has_host_port(const std::string& address) { return port_of(address) != 0; }
 
-bool is_beyond(const std::string& address) {
-  if (!check(address)) return true;  // an address of an unknown form may be reachable from other hosts
-  const auto parsed = parse(address);
+bool is_host_beyond_loopback(const std::string& address) {
+  if (!check_host_port(address)) return true;  // an address of an unknown form may be reachable from other hosts
+  const auto parsed = parse_host_port(address);
   if (!parsed) return true;
   if (parsed->family() == AF_INET) {
     const auto& ip = reinterpret_cast<const sockaddr_in&>(parsed->storage);
@@ -97,7 +103,7 @@ bool is_beyond(const std::string& address) {
 }
 
 /// Sets no buffer sizes: the kernel fits the buffers of a TCP connection to the connection unless they are set.
-void prepare(int fd) {
+void prepare_tcp_socket(int fd) {
   const int one = 1;
   ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
   // A lost segment is repeated at a steady pace, not at doubled intervals, so that traffic resumes on a repaired
@@ -107,25 +113,31 @@ void prepare(int fd) {
   ::setsockopt(fd, IPPROTO_TCP, kTcpRtoMax, &kLongestPause, sizeof kLongestPause);
 }
 
+namespace {
+
 MakeChannel offer(PollingExecutor& executor, const HandshakeIoOptions&, bool, net::Introduction&) {
   return make_sockets(executor, "tcp");
 }
 
-constexpr SocketKind kSockets{
-    .name = "tcp", .offer = offer, .parse = parse, .prepare = prepare, .takes_tls = true, .reuses_address = true};
+constexpr SocketKind kSockets{.name = "tcp",
+                              .offer = offer,
+                              .parse = parse_host_port,
+                              .prepare = prepare_tcp_socket,
+                              .takes_tls = true,
+                              .reuses_address = true};
 
 }  // namespace
 
-constinit const ChannelKind kTcpKind{.scheme = kScheme,
+constinit const ChannelKind kTcpKind{.scheme = "tcp:",
                                      .form = "tcp:host:port",
-                                     .check_address = check,
+                                     .check_address = check_host_port,
                                      .check_machine = [] { return Result<void>(); },
                                      .machine_note = [] { return std::string(); },
-                                     .is_dialable = has_port,
-                                     .is_beyond_loopback = is_beyond,
+                                     .is_dialable = has_host_port,
+                                     .is_beyond_loopback = is_host_beyond_loopback,
                                      .listen = listen_with<kSockets>,
                                      .dial = dial_with<kSockets>,
-                                     .has_name = has_name,
-                                     .look_up = look_up};
+                                     .has_name = has_host_name,
+                                     .look_up = look_up_host};
 
 }  // namespace caftan::transport

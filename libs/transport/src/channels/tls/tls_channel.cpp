@@ -4,6 +4,7 @@
 #include <atomic>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include "caftan/base/mutex.hpp"
@@ -110,7 +111,9 @@ class TlsChannel final : public Channel, public std::enable_shared_from_this<Tls
   /// Cipher text shows that the peer lives, whether or not it completes a record (SE-7).
   std::uint64_t beats() const override { return beats_.load(std::memory_order_relaxed); }
 
-  const char* kind() const noexcept override { return "tcp+tls"; }
+  const char* kind() const noexcept override {
+    return std::string_view(carrier_->kind()) == "ucx" ? "ucx+tls" : "tcp+tls";
+  }
   std::string note() const override { return carrier_->note(); }
   bool may_fall_silent() const noexcept override { return carrier_->may_fall_silent(); }
   std::string peer_place() const override { return carrier_->peer_place(); }

@@ -16,21 +16,27 @@
 namespace caftan::app {
 
 /// `automatic`, then the kinds in the order of `kChannels`.
-enum class ChannelChoice { automatic, shared_memory, unix_socket, tcp };
+enum class ChannelChoice { automatic, ucx, shared_memory, unix_socket, tcp };
 
 /// A kind of channel between processes.
 struct ChannelFacts {
   const char* name;  ///< the kind's name in the file, and before the colon of an address
   bool is_path;      ///< addresses are paths in a folder of the run, for workers of one host; else host and port
 };
-/// All kinds, in the order of `ChannelChoice` after `automatic`.
-inline constexpr std::array kChannels{ChannelFacts{"shm", true}, ChannelFacts{"unix", true},
+/// All kinds, in the order of `ChannelChoice` after `automatic`. On a machine that lacks a kind the next one is used;
+/// the last one is always there.
+inline constexpr std::array kChannels{ChannelFacts{"ucx", false}, ChannelFacts{"shm", true}, ChannelFacts{"unix", true},
                                       ChannelFacts{"tcp", false}};
 
 /// Returns the kind of channel between the processes of one host.
 constexpr const ChannelFacts& channel_on_host(ChannelChoice choice) noexcept {
   if (choice == ChannelChoice::automatic) choice = ChannelChoice::shared_memory;
   return kChannels[static_cast<std::size_t>(choice) - 1];
+}
+
+/// Returns the kind of channel between hosts.
+constexpr const ChannelFacts& channel_between_hosts(ChannelChoice choice) noexcept {
+  return choice == ChannelChoice::ucx ? kChannels.front() : kChannels.back();
 }
 
 /// Returns what `cluster.channel` may be, for its declaration.

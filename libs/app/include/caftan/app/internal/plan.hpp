@@ -28,7 +28,7 @@ struct PlannedWorker {
   int replica = 0;
   int process = 0;   ///< number of its process in the job, from 0
   std::string host;  ///< the host's name in [hosts]; empty if all workers run on this machine
-  /// By which channel the worker is reached: "loopback", "shm", "unix", "tcp", "tcp+tls" or, for the
+  /// By which channel the worker is reached: "loopback", "shm", "unix", "tcp", "tcp+tls", "ucx", "ucx+tls" or, for the
   /// coordinator, "tcp host:port" or "tcp+tls host:port".
   std::string channel;
   int torch_threads = 1;

@@ -1,6 +1,6 @@
 /// `Handshake`: one side of the exchange with which each connection of two workers begins: who they are, which versions
 /// they speak, and proof that both know the cluster's secret. Bytes go in, bytes come out, and at last a peer or an
-/// error. Messages, states and invariants HS-1 to HS-12: docs/protocols/handshake.md.
+/// error. Messages, states and invariants HS-1 to HS-15: docs/protocols/handshake.md.
 #pragma once
 
 #include <array>
@@ -46,6 +46,8 @@ inline constexpr std::uint64_t kSharesMemory = 64;
 inline constexpr std::uint64_t kTakesLent = 128;
 /// Feature bit: a call or method without an id has no reply, and the frame `ended` is understood.
 inline constexpr std::uint64_t kKnowsTell = 512;
+/// Feature bit: this side takes the stream of the session over UCX.
+inline constexpr std::uint64_t kUsesUcx = 1024;
 
 struct VersionRange {
   std::uint16_t min = 1;
@@ -87,6 +89,8 @@ struct PeerInfo : Introduction {
   std::uint64_t agreed_features = 0;  ///< bits both can use
   /// The names for which its certificate holds; nothing where it has shown none. Proven by TLS, not said by the peer.
   std::optional<std::vector<std::string>> certified;
+  /// With kUsesUcx agreed: bytes that only the two sides of this handshake know (HS-15). Else zeros.
+  Proof channel_key{};
 };
 
 struct HandshakeOptions {
@@ -172,6 +176,7 @@ class Handshake {
   Error refuse(Error error, wire::Bytes& send) const;
   Error refuse_unproven(Error error, wire::Bytes& send) const;
   Result<Proof> proof_of(Role role) const;
+  Result<void> make_channel_key();
   const Error& fail(Error error);
   void forget();
 
