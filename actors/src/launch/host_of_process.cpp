@@ -11,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <memory>
 #include <set>
 #include <thread>
@@ -63,6 +64,13 @@ Result<std::string> host_of_process(app::Application& application) {
   const auto slot = launchers::find_slot(application.run.launcher, launchers::Environment::of(environ));
   if (!slot) return slot.error();
   if (slot->is_child) ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // a run that gets SIGTERM ends in order (RN-6)
+  // A parent that has ended before sends no signal any more.
+  const int parent = ::getppid();
+  std::string name;
+  std::getline(std::ifstream("/proc/" + std::to_string(parent) + "/comm"), name);
+  if (launchers::is_orphan(*slot, parent, name)) {
+    return Error(Errc::io_error, "the launcher " + slot->launcher + " ended before this process began");
+  }
   const app::HostSpec& first = application.hosts.front();
   const std::string& target = first.address.empty() ? slot->first : first.address;
   // The first process needs no address of its own, but waits until its name is known: it listens there.

@@ -1,5 +1,8 @@
 #include "caftan/launchers/internal/slot.hpp"
 
+#include <algorithm>
+#include <array>
+
 #include "caftan/base/fnv1a.hpp"
 #include "launcher.hpp"
 
@@ -26,6 +29,13 @@ std::uint16_t port_for(std::string_view job) {
   constexpr std::uint64_t kFirst = 20000;  // below the ports that systems give to programs that ask for any
   constexpr std::uint64_t kPorts = 10000;
   return static_cast<std::uint16_t>(kFirst + base::fnv1a(job) % kPorts);
+}
+
+bool is_orphan(const Slot& slot, int parent, std::string_view name) {
+  constexpr std::array<std::string_view, 8> kLaunchers{"slurmstepd", "mpirun", "mpiexec",         "mpiexec.hydra",
+                                                       "orterun",    "orted",  "hydra_pmi_proxy", "prterun"};
+  if (!slot.is_child) return false;
+  return name == "systemd" || (parent == 1 && std::ranges::find(kLaunchers, name) == kLaunchers.end());
 }
 
 int slots_needed(const app::Application& application) { return static_cast<int>(application.hosts.size()); }

@@ -212,6 +212,17 @@ TEST(SlotsText, LN4_PlanSaysWhatTheAllocationLacks) {
             "launcher here: mpi, 3 processes, more than needed: the file needs 2 processes: mpirun -n 2\n");
 }
 
+TEST(Orphan, LN6_IsAProcessWhoseLauncherHasEndedBefore) {
+  const Slot task{.launcher = "slurm", .is_child = true};
+  EXPECT_FALSE(is_orphan(task, 4711, "slurmstepd"));
+  EXPECT_FALSE(is_orphan(task, 4711, "sh"));
+  EXPECT_TRUE(is_orphan(task, 1, "init"));
+  EXPECT_TRUE(is_orphan(task, 1, "tini")) << "the first process of a container";
+  EXPECT_FALSE(is_orphan(task, 1, "mpirun")) << "the launcher is the first process of a container";
+  EXPECT_TRUE(is_orphan(task, 1200, "systemd")) << "a user's own one";
+  EXPECT_FALSE(is_orphan({.launcher = "variables"}, 1, "init")) << "plain variables say nothing of the parent";
+}
+
 TEST(Environment, ReadsNamesAndValues) {
   const std::array<const char*, 5> variables{"A=1", "B=x=y", "C=", "no equals sign", nullptr};
   const Environment environment = Environment::of(variables.data());

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "caftan/app/internal/application.hpp"
 #include "caftan/base/result.hpp"
@@ -30,6 +31,10 @@ struct Slot {
 /// each other).
 /// @param choice  one that gives addresses
 Result<Slot> find_slot(app::LauncherChoice choice, const Environment& environment);
+
+/// Returns whether the launcher's process that started this one has ended: the parent is the one that the system gives
+/// to orphans. The first process of a container may be the launcher itself. @param name  of the parent's program (LN-6)
+bool is_orphan(const Slot& slot, int parent, std::string_view name);
 
 /// Returns how many slots the file needs: one for each of its hosts. Precondition: placement "hosts".
 int slots_needed(const app::Application& application);
