@@ -47,7 +47,9 @@ Result<std::string> draw_series(const std::filesystem::path& run) {
   std::string row;
   if (!std::getline(stream, row)) {
     return Error(Errc::io_error,
-                 file.string() + ": it is not there; run the simulation with roles.clock.config.record.series=NAME");
+                 file.string() +
+                     ": it is not there; name the folder of one run (of a sweep SWEEP/001/latest) that has " +
+                     "recorded a series: roles.clock.config.record.series='[\"NAME\"]'");
   }
   std::map<std::string, std::map<std::uint32_t, svg::Series>> charts;
   for (std::size_t number = 2; std::getline(stream, row); ++number) {

@@ -62,7 +62,9 @@ struct Columns {
               ": the sweep must vary the replicas of one role: caftan sweep FILE roles.partition.replicas=1,2,4");
     if (found.mean == columns || found.half == columns)
       return Error(Errc::bad_arguments,
-                   file.string() + ": no run has the time of a simulation's clock (CLOCK.seconds)");
+                   file.string() +
+                       ": there is no time of a simulation's clock (CLOCK.seconds); with --metric a sweep keeps no "
+                       "other metrics");
     return found;
   }
   /// Returns the settings of a row but the replicas, for the legend.

@@ -173,6 +173,14 @@ TEST(Simulations, ACheckpointThatDoesNotFitIsRefusedByCheckWithTheFirstDifferenc
   }
   EXPECT_THAT(found("check", {"run.seed=9"}),
               AllOf(StartsWith("2 "), HasSubstr("another seed: run.seed = "), HasSubstr(", not 9")));
+  for (const char* const verb : {"check", "run"}) {
+    EXPECT_THAT(
+        found(verb, {kClock + "warmup=30.0"}),
+        AllOf(StartsWith("2 "), HasSubstr("step-000002: the checkpoint has statistics that begin at virtual time 0, "
+                                          "so that warmup = 30 would have no effect; set warmup to 0, or to a time "
+                                          "behind 80")));
+  }
+  EXPECT_THAT(found("check", {kClock + "warmup=90.0"}), StartsWith("0 "));
   EXPECT_THAT(found("check", {kClock + "end_time=80.0"}),
               AllOf(StartsWith("2 "), HasSubstr("is at virtual time 80, and end_time is 80")));
   EXPECT_THAT(found("check", {kPartition + "processes=64", kClock + "changed=[\"processes\"]"}),

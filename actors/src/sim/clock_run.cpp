@@ -163,6 +163,10 @@ Result<void> ClockRun::check_opened(const std::vector<sim::OpenReply>& replies) 
                                            ": the checkpoint is of a run with another config: " + other +
                                            "; take over its value, or list the key in `changed`");
   }
+  const Result<Time> warmup = time_of_key("warmup", config_.warmup);
+  if (!warmup) return warmup.error();
+  if (const std::string why = warmup_difference(resumed_->manifest, *warmup); !why.empty())
+    return Error(Errc::invalid_config, resumed_->folder.string() + ": the checkpoint " + why);
   context_.report("resumed: virtual time " + to_string(model_.border) + " of " + resumed_->folder.string());
   return {};
 }
@@ -315,11 +319,14 @@ Result<void> ClockRun::save() {
   for (const sim::PartitionPort& port : partitions_) saving.push_back(port.save(folder.string()));
   if (auto done = all_done(std::move(saving)); !done) return done;
   if (stop_.stop_requested()) return {};
+  const Time warmup = *sim::time_of(config_.warmup);
+  const Time before = resumed_ ? resumed_->manifest.counted_from : Time{};
   const SimulationManifest manifest{.digest = model_.digest,
                                     .seed = context_.run_seed(),
                                     .border = rule_->border(),
                                     .partitions = static_cast<std::uint32_t>(partitions_.size()),
-                                    .config = model_.config};
+                                    .config = model_.config,
+                                    .counted_from = warmup <= rule_->border() ? warmup : before};
   if (auto done = finish_checkpoint(folder, manifest, config_.checkpoint.keep); !done) return done;
   newest_checkpoint_ = folder.string();
   context_.report("checkpoint: virtual time " + to_string(rule_->border()) + " in " + newest_checkpoint_);

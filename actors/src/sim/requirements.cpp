@@ -83,6 +83,9 @@ std::vector<app::MissingRequirement> resume_requirements(const ClockConfig& conf
   }
   if (const std::string other = actors::config_difference(model, manifest.config, config.changed); !other.empty())
     return differs("is of a run with another config: " + other + "; take over its value, or list the key in `changed`");
+  if (const Result<Time> warmup = time_of(config.warmup)) {
+    if (const std::string why = actors::warmup_difference(manifest, *warmup); !why.empty()) return differs(why);
+  }
   if (const auto whole = actors::check_files(*found); !whole) {
     return {{.keys = {"resume"}, .text = whole.error().text(), .kind = Missing::Kind::file}};
   }

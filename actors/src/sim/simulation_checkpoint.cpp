@@ -131,4 +131,11 @@ std::string config_difference(const std::string& here, const std::string& checkp
   return {};
 }
 
+std::string warmup_difference(const SimulationManifest& checkpoint, sim::Time warmup) {
+  if (warmup > checkpoint.border || warmup == checkpoint.counted_from) return {};
+  const std::string from = to_string(checkpoint.counted_from);
+  return "has statistics that begin at virtual time " + from + ", so that warmup = " + to_string(warmup) +
+         " would have no effect; set warmup to " + from + ", or to a time behind " + to_string(checkpoint.border);
+}
+
 }  // namespace caftan::actors

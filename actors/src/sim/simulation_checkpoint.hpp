@@ -19,10 +19,11 @@ struct SimulationManifest {
   sim::Time border{};
   std::uint32_t partitions = 0;  ///< how many files there are
   std::string config{};          ///< of the partitions, as a file has it
+  sim::Time counted_from{};      ///< its statistics have forgotten what was before
 
   template <class Archive>
   void serialize(Archive& archive, unsigned) {
-    archive& digest& seed& border& partitions& config;
+    archive& digest& seed& border& partitions& config& counted_from;
   }
 };
 
@@ -65,5 +66,8 @@ std::vector<std::string> keys_of(const std::string& config);
 /// @param may_differ  keys that do not count
 std::string config_difference(const std::string& here, const std::string& checkpoint,
                               const std::vector<std::string>& may_differ);
+
+/// Returns why a run that goes on from the checkpoint cannot have this warm-up; empty if it can.
+std::string warmup_difference(const SimulationManifest& checkpoint, sim::Time warmup);
 
 }  // namespace caftan::actors

@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from namespaces import Hosts, Missing, Recording
+from namespaces import Hosts, Missing, Recording, command_of
 
 STOP_TIMEOUT_S = 5  # run.stop_timeout
 COUNT = 4
@@ -124,13 +124,16 @@ class Trial:
         time.sleep(0.5 + 3 * chance.random())
         host = 1 + chance.randrange(COUNT - 1)
         find = {"launcher": lambda: [run.pid], "sshd": lambda: self.hosts.processes(host, "sshd: root"),
-                "host": lambda: self.hosts.processes(host, self.caftan)}[kind]
+                "host": lambda: [pid for pid in self.hosts.processes(host, self.caftan)
+                                 if command_of(pid).startswith(self.caftan)]}[kind]  # not the user's shell of ssh
         victims = find()
         while not victims and run.poll() is None:
             victims = find()
         begin = time.monotonic()
-        if victims:
-            os.kill(chance.choice(victims), signal.SIGKILL)
+        victim = chance.choice(victims) if victims else None
+        command = command_of(victim) if victim else "nothing to kill"
+        if victim:
+            os.kill(victim, signal.SIGKILL)
         limit = STOP_TIMEOUT_S + 2
         while time.monotonic() < begin + limit and any(self.left()):
             time.sleep(0.02)
@@ -143,7 +146,7 @@ class Trial:
         is_said = (run.returncode == -signal.SIGKILL if kind == "launcher" else
                    re.search(r"^error: .* was (lost with host|killed by signal 9)", error, re.MULTILINE))
         expect(bool(victims) and not left and run.returncode != 0 and bool(is_said),
-               f"kill -9 of {kind}, moment {seed}: {took:.1f} s, {len(left)} left; {first}")
+               f"kill -9 of {kind} ({command}), moment {seed}: {took:.1f} s, {len(left)} left; {first}")
 
     def left(self):
         return [pid for host in range(COUNT) for pid in self.hosts.processes(host, self.caftan)]

@@ -36,6 +36,14 @@ def call(*command):
     return done.stdout
 
 
+def command_of(pid):
+    """Returns the command line of a process, empty if it has ended."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+    except OSError:
+        return ""
+
+
 class Hosts:
     """`with Hosts(4) as hosts`: hosts.address(0) is the address of the first one."""
 
@@ -84,11 +92,10 @@ class Hosts:
         found = []
         for pid in self._pids(self.name(host)):
             try:
-                command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
                 state = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()[0]
             except OSError:
                 continue  # it has ended
-            if text in command and state != "Z":
+            if text in command_of(pid) and state != "Z":
                 found.append(pid)
         return found
 
