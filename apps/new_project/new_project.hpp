@@ -10,7 +10,8 @@
 
 namespace caftan::new_project {
 
-inline constexpr const char* kUsage = "new NAME [--from counting|calls|training|agent|reinforce|beam|simulation] [--into DIR]";
+inline constexpr const char* kUsage =
+    "new NAME [--from counting|calls|training|agent|reinforce|beam|simulation] [--into DIR]";
 
 struct Wish {
   std::string name{};
