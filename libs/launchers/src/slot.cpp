@@ -32,10 +32,11 @@ std::uint16_t port_for(std::string_view job) {
 }
 
 bool is_orphan(const Slot& slot, int parent, std::string_view name) {
-  constexpr std::array<std::string_view, 8> kLaunchers{"slurmstepd", "mpirun", "mpiexec",         "mpiexec.hydra",
-                                                       "orterun",    "orted",  "hydra_pmi_proxy", "prterun"};
+  constexpr std::array<std::string_view, 16> kStarters{
+      "slurmstepd",      "mpirun", "mpiexec",     "mpiexec.hydra", "orterun",   "orted",   "prterun", "prted",
+      "hydra_pmi_proxy", "tini",   "docker-init", "dumb-init",     "catatonit", "appinit", "sh",      "bash"};
   if (!slot.is_child) return false;
-  return name == "systemd" || (parent == 1 && std::ranges::find(kLaunchers, name) == kLaunchers.end());
+  return name == "systemd" || (parent == 1 && std::ranges::find(kStarters, name) == kStarters.end());
 }
 
 int slots_needed(const app::Application& application) { return static_cast<int>(application.hosts.size()); }

@@ -44,6 +44,13 @@ def command_of(pid):
         return ""
 
 
+def kill(pid):
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass  # it has ended by itself
+
+
 class Hosts:
     """`with Hosts(4) as hosts`: hosts.address(0) is the address of the first one."""
 
@@ -58,7 +65,7 @@ class Hosts:
         need_tools("ip", "sshd", "ssh", "ssh-keygen")
         try:
             self._make()
-        except Missing:
+        except BaseException:
             self.__exit__()
             raise
         return self
@@ -69,7 +76,7 @@ class Hosts:
             sshd.wait()
         for name in self._made:
             for pid in self._pids(name):
-                os.kill(pid, signal.SIGKILL)
+                kill(pid)
             subprocess.run([tool("ip"), "netns", "del", name], check=False)
         shutil.rmtree(self.folder, ignore_errors=True)
 

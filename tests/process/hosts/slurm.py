@@ -7,7 +7,6 @@ usage: slurm.py CAFTAN CONFIGS     CAFTAN_HOSTS_MOMENTS=20: so many of each kind
 import os
 import random
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -16,7 +15,7 @@ import time
 from pathlib import Path
 
 from hosts import FAILURES, STOP_TIMEOUT_S, expect, fingerprint
-from namespaces import Missing, call, need_tools, tool
+from namespaces import Missing, kill, need_tools, tool
 
 START_TIMEOUT_S = 30  # run.start_timeout
 FILES = {"cartpole": 3, "parameter_server": 3, "rnn_lm": 2}  # and their workers
@@ -30,6 +29,11 @@ def free_ports(count):
     for one in held:
         one.close()
     return ports
+
+
+def output(*command):
+    """Returns what a command prints; its failure is one of the test."""
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
 class Slurm:
@@ -77,7 +81,7 @@ PartitionName=main Nodes={host} Default=YES MaxTime=INFINITE State=UP
             self._start("slurmctld", "-D")
             self._start("slurmd", "-D")
             self._wait_for_node()
-        except Missing:
+        except BaseException:
             self.__exit__()
             raise
         return self
@@ -105,7 +109,7 @@ PartitionName=main Nodes={host} Default=YES MaxTime=INFINITE State=UP
         """Returns the job's number."""
         path = self.folder / "job.sh"
         path.write_text(script, encoding="utf-8")
-        return call(tool("sbatch"), "--parsable", f"--chdir={self.folder}", *options, str(path)).strip()
+        return output(tool("sbatch"), "--parsable", f"--chdir={self.folder}", *options, str(path)).strip()
 
 
 class Trial:
@@ -118,7 +122,7 @@ class Trial:
         self.secret.chmod(0o600)
 
     def script(self, file, *overrides):
-        return call(self.caftan, "plan", str(self.configs / f"{file}.test.toml"), f"cluster.secret_file={self.secret}",
+        return output(self.caftan, "plan", str(self.configs / f"{file}.test.toml"), f"cluster.secret_file={self.secret}",
                     *overrides, "--slurm")
 
     def applications(self):
@@ -169,11 +173,11 @@ class Trial:
         has_met = "ready after" in log.read_text(encoding="utf-8", errors="replace")
         begin = time.monotonic()
         if kind == "task":
-            os.kill(chance.choice(self.tasks()), signal.SIGKILL)
+            kill(chance.choice(self.tasks()))
         elif kind == "step":
-            os.kill(self.steps(job)[0], signal.SIGKILL)
+            kill(self.steps(job)[0])
         else:
-            call(tool("scancel"), job)
+            output(tool("scancel"), job)
         # Before all have met, those that are there cannot know that one of them will not come.
         limit = STOP_TIMEOUT_S + 2 + (0 if has_met or kind != "task" else START_TIMEOUT_S)
         while time.monotonic() < begin + limit and self.tasks():
@@ -181,7 +185,7 @@ class Trial:
         took = time.monotonic() - begin
         left = self.tasks()
         for pid in left:
-            os.kill(pid, signal.SIGKILL)
+            kill(pid)
         expect(not left, f"{kind} ended, moment {seed}{'' if has_met else ', while they meet'}: {took:.1f} s, {len(left)} left")
         subprocess.run([tool("scancel"), job], check=False)
         while job in subprocess.run([tool("squeue"), "-h", "-o", "%i"], capture_output=True, text=True,

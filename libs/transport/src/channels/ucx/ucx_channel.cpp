@@ -1,5 +1,6 @@
 #include "channels/ucx/ucx_channel.hpp"
 
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -24,6 +25,7 @@ namespace {
 constexpr std::uint64_t kWindow = 4 << 20;  // bytes that the peer may have sent and this side not read
 constexpr std::size_t kEarly = 64 * 1024;   // bytes that are kept until both sides have connected
 constexpr base::Duration kLookAgain = std::chrono::microseconds(50);
+constexpr int kReads = 16;                       // of the socket in one look
 constexpr std::size_t kLargestAddress = 16'384;  // bytes of a worker's address
 constexpr std::string_view kDialler = "caftan ucx dialler";
 constexpr std::string_view kAcceptor = "caftan ucx acceptor";
@@ -135,7 +137,9 @@ class UcxChannel final : public Channel, public Pollable, public std::enable_sha
 
   bool has_unread() const override {
     const base::LockGuard lock(mutex_);
-    return is_open_ && worker_->has_data();
+    // What has come and was not looked at yet counts, too: all threads may be computing (SE-30).
+    pollfd come{epoll_, POLLIN, 0};
+    return (is_open_ && worker_->has_data()) || ::poll(&come, 1, 0) > 0;
   }
 
   void close_write() override {
@@ -143,7 +147,12 @@ class UcxChannel final : public Channel, public Pollable, public std::enable_sha
     is_ending_ = true;
     end_if_sent_locked();
   }
-  void break_off() override { ::shutdown(fd_, SHUT_RDWR); }
+  void break_off() override {
+    const base::LockGuard lock(mutex_);
+    counts_.is_given_up = true;
+    ::shutdown(fd_, SHUT_RDWR);
+    wake_sleeper_locked();
+  }
 
   void close() override {
     if (closed_.exchange(true)) return;
@@ -154,12 +163,18 @@ class UcxChannel final : public Channel, public Pollable, public std::enable_sha
 
   int fd() const noexcept override { return epoll_; }
   bool try_sleep() override {
-    const base::LockGuard lock(mutex_);
-    look_locked();
-    // What UCX does not report, a thread that sleeps would not see.
-    if (is_readable_locked() || looks_again_) return false;
-    sleep_ = Sleep::asleep;
-    return true;
+    std::uint32_t due = 0;
+    bool sleeps = false;
+    {
+      const base::LockGuard lock(mutex_);
+      look_locked();
+      due = take_due_locked();  // room may have come
+      // What is not reported, a thread that sleeps would not see.
+      sleeps = !is_readable_locked() && looking_.is_reported;
+      if (sleeps) sleep_ = Sleep::asleep;
+    }
+    post(due);
+    return sleeps;
   }
   void wake(bool) override {
     std::uint32_t due = 0;
@@ -191,13 +206,13 @@ class UcxChannel final : public Channel, public Pollable, public std::enable_sha
 
   /// UX-6: what was sent before the end of the stream is read before the stream ends.
   bool ended_locked() CAFTAN_REQUIRES(mutex_) {
-    return socket_ended_ && (!counts_.size || counts_.read >= *counts_.size);
+    return socket_ended_ && (counts_.is_given_up || !counts_.size || counts_.read >= *counts_.size);
   }
   bool is_readable_locked() CAFTAN_REQUIRES(mutex_) {
-    return broken_ || (is_open_ && worker_->has_data()) || ended_locked();
+    return broken_ || (is_open_ && (worker_->has_data() || worker_->failure())) || ended_locked();
   }
   bool is_writable_locked() CAFTAN_REQUIRES(mutex_) {
-    if (broken_ || socket_ended_) return true;
+    if (broken_ || socket_ended_ || worker_->failure()) return true;
     return is_open_ ? counts_.written - counts_.taken < kWindow && worker_->has_room() : early_.size() < kEarly;
   }
   /// Returns what `arm` asked for and is possible now, and asks for it no more.
@@ -211,23 +226,24 @@ class UcxChannel final : public Channel, public Pollable, public std::enable_sha
 
   /// Takes what the socket and UCX have, until their descriptors report what comes.
   void look_locked() CAFTAN_REQUIRES(mutex_) {
-    if (!socket_ended_) read_socket_locked();
-    progress_locked();
+    progress_locked(socket_ended_ || broken_ || read_socket_locked());
     if (const Error* const failure = worker_->failure(); failure && !broken_ && !worker_->has_data())
       broken_ = *failure;
     end_if_sent_locked();
   }
 
-  /// Lets UCX do what is to be done, and looks again where UCX cannot report what comes.
-  void progress_locked() CAFTAN_REQUIRES(mutex_) {
-    if (worker_->progress() || std::exchange(looks_again_, true)) return;
+  /// Lets UCX do what is to be done, and looks again where the descriptor does not report what comes.
+  /// @param is_read  the descriptor reports what the socket has
+  void progress_locked(bool is_read = true) CAFTAN_REQUIRES(mutex_) {
+    looking_.is_reported = worker_->progress() && is_read;
+    if (looking_.is_reported || std::exchange(looking_.is_due, true)) return;
     executor_.post_at(executor_.clock().now() + kLookAgain, [weak = weak_from_this()] {
       const auto self = weak.lock();
       if (!self || self->closed_) return;
       std::uint32_t due = 0;
       {
         const base::LockGuard lock(self->mutex_);
-        self->looks_again_ = false;
+        self->looking_.is_due = false;
         self->look_locked();
         due = self->take_due_locked();
         self->wake_sleeper_locked();
@@ -302,18 +318,25 @@ class UcxChannel final : public Channel, public Pollable, public std::enable_sha
     send_locked(bytes);
   }
 
-  void read_socket_locked() CAFTAN_REQUIRES(mutex_) {
+  /// Returns false if there may be more, so that a peer that sends records without end holds no thread.
+  bool read_socket_locked() CAFTAN_REQUIRES(mutex_) {
     std::byte bytes[4096];
-    for (;;) {
+    for (int reads = 0; reads < kReads; ++reads) {
       const ssize_t got = ::recv(fd_, bytes, sizeof bytes, MSG_DONTWAIT);
       if (got < 0 && errno == EINTR) continue;
-      if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
-      if (got <= 0) break;
+      if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return true;
+      if (got <= 0) {
+        socket_ended_ = true;
+        ::epoll_ctl(epoll_, EPOLL_CTL_DEL, fd_, nullptr);  // the end of the socket would keep the descriptor readable
+        return true;
+      }
       wire::append(unread_, {bytes, static_cast<std::size_t>(got)});
-      if (auto taken = take_records_locked(); !taken) return break_locked(taken.error());
+      if (auto taken = take_records_locked(); !taken) {
+        break_locked(taken.error());
+        return true;
+      }
     }
-    socket_ended_ = true;
-    ::epoll_ctl(epoll_, EPOLL_CTL_DEL, fd_, nullptr);  // its end would be reported for ever
+    return false;
   }
 
   /// Errors: malformed_payload, not_authenticated.
@@ -382,6 +405,11 @@ class UcxChannel final : public Channel, public Pollable, public std::enable_sha
     std::uint64_t read = 0;               // bytes of the peer's stream
     std::uint64_t reported = 0;           // of them that the peer knows to be read
     std::optional<std::uint64_t> size{};  // of the peer's stream, once it has ended
+    bool is_given_up = false;             // what has not come is not waited for
+  };
+  struct Looking {
+    bool is_due = false;      // a task is to look again
+    bool is_reported = true;  // the descriptor reports what comes
   };
 
   PollingExecutor& executor_;
@@ -398,7 +426,7 @@ class UcxChannel final : public Channel, public Pollable, public std::enable_sha
   std::uint32_t armed_ CAFTAN_GUARDED_BY(mutex_) = 0;
   bool is_open_ CAFTAN_GUARDED_BY(mutex_) = false;  // both sides have the other's address
   Sleep sleep_ CAFTAN_GUARDED_BY(mutex_) = Sleep::none;
-  bool looks_again_ CAFTAN_GUARDED_BY(mutex_) = false;   // a task is to look again
+  Looking looking_ CAFTAN_GUARDED_BY(mutex_);
   bool is_ending_ CAFTAN_GUARDED_BY(mutex_) = false;     // the end is sent once all bytes are
   bool socket_ended_ CAFTAN_GUARDED_BY(mutex_) = false;  // the peer sends no record any more
   std::optional<Error> broken_ CAFTAN_GUARDED_BY(mutex_);

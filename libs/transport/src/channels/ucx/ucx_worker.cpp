@@ -55,8 +55,8 @@ UcxWorker::~UcxWorker() {
     await(closing);
     for (void* const request : requests_) await(request);
   }
+  if (worker_) ucx_.worker_destroy(worker_);  // which ends requests that still read the slots
   if (memory_) ucx_.mem_unmap(context_, memory_);
-  if (worker_) ucx_.worker_destroy(worker_);
   if (context_) ucx_.cleanup(context_);
 }
 
@@ -113,8 +113,12 @@ void UcxWorker::fail(ucs_status_t status) {
 }
 
 bool UcxWorker::progress() {
+  int rounds = 0;
   for (int tries = 0; tries < kTries; ++tries) {
-    while (ucx_.worker_progress(worker_) != 0) tries = 0;
+    while (ucx_.worker_progress(worker_) != 0) {
+      tries = 0;
+      if (++rounds == kRounds) return false;
+    }
     if (ucx_.worker_arm(worker_) != UCS_ERR_BUSY) return true;
   }
   return false;

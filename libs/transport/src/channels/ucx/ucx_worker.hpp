@@ -54,6 +54,7 @@ class UcxWorker {
  private:
   static constexpr std::size_t kSlots = 16;
   static constexpr std::size_t kSlot = 64 * 1024;  // bytes
+  static constexpr int kRounds = 256;              // of progress at once, so that a peer holds no thread
   static constexpr int kTries = 3;                 // without progress, until `progress` gives up
 
   explicit UcxWorker(const UcxLibrary& ucx) : ucx_(ucx) {}

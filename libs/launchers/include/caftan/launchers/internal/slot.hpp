@@ -33,7 +33,8 @@ struct Slot {
 Result<Slot> find_slot(app::LauncherChoice choice, const Environment& environment);
 
 /// Returns whether the launcher's process that started this one has ended: the parent is the one that the system gives
-/// to orphans. The first process of a container may be the launcher itself. @param name  of the parent's program (LN-6)
+/// to orphans. In a container the first process may be the launcher, or an init that has started this process: then
+/// nothing is known, and false is returned. @param name  of the parent's program (LN-6)
 bool is_orphan(const Slot& slot, int parent, std::string_view name);
 
 /// Returns how many slots the file needs: one for each of its hosts. Precondition: placement "hosts".
