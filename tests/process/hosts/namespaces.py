@@ -44,6 +44,14 @@ def command_of(pid):
         return ""
 
 
+def is_running(pid):
+    """Returns whether the process is there and no zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 def kill(pid):
     try:
         os.kill(pid, signal.SIGKILL)
@@ -96,15 +104,7 @@ class Hosts:
 
     def processes(self, host, text):
         """Returns the ids of the host's processes, zombies aside, whose command lines have the text."""
-        found = []
-        for pid in self._pids(self.name(host)):
-            try:
-                state = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()[0]
-            except OSError:
-                continue  # it has ended
-            if text in command_of(pid) and state != "Z":
-                found.append(pid)
-        return found
+        return [pid for pid in self._pids(self.name(host)) if text in command_of(pid) and is_running(pid)]
 
     def _pids(self, name):
         done = subprocess.run([tool("ip"), "netns", "pids", name], capture_output=True, text=True, check=False)

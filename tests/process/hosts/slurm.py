@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from hosts import FAILURES, STOP_TIMEOUT_S, expect, fingerprint
-from namespaces import Missing, kill, need_tools, tool
+from namespaces import Missing, command_of, is_running, kill, need_tools, tool
 
 START_TIMEOUT_S = 30  # run.start_timeout
 FILES = {"cartpole": 3, "parameter_server": 3, "rnn_lm": 2}  # and their workers
@@ -146,16 +146,8 @@ class Trial:
 
     def tasks(self):
         """Returns the ids of the run's processes, zombies aside."""
-        found = []
-        for path in Path("/proc").glob("[0-9]*/cmdline"):
-            try:
-                command = path.read_bytes().split(b"\0")
-                state = (path.parent / "stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()[0]
-            except OSError:
-                continue
-            if command[0].decode(errors="replace") == self.caftan and state != "Z":
-                found.append(int(path.parent.name))
-        return found
+        pids = [int(path.name) for path in Path("/proc").glob("[0-9]*")]
+        return [pid for pid in pids if command_of(pid).split(" ")[0] == self.caftan and is_running(pid)]
 
     def steps(self, job):
         done = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True, check=False).stdout

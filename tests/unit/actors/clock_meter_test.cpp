@@ -60,6 +60,13 @@ TEST(SimulationCheckpoint, TheFirstDifferenceOfConfigsIsNamed) {
   EXPECT_EQ(config_difference(one, other, {"inner.size", "mean", "work"}), "");
 }
 
+TEST(SimulationCheckpoint, SM14_AWarmUpThatTheStatisticsCannotHaveAnyMoreIsNamed) {
+  const SimulationManifest manifest{.border = sim::Time{1500}, .counted_from = sim::Time{200}};
+  EXPECT_EQ(warmup_difference(manifest, sim::Time{200}), "");
+  EXPECT_EQ(warmup_difference(manifest, sim::Time{1501}), "") << "it ends behind the checkpoint";
+  for (const std::int64_t other : {0, 199, 201, 1500}) EXPECT_NE(warmup_difference(manifest, sim::Time{other}), "");
+}
+
 TEST(SimulationCheckpoint, SM15_AFolderWithoutAManifestIsNone) {
   const test::Folder folder;
   for (const std::int64_t step : {1, 2, 3}) {

@@ -127,6 +127,7 @@ TEST(NewCommand, TheProgramsOfTheGuideMakeProjects) {
   const Folder folder;
   const Place place{.guide = CAFTAN_GUIDE, .prefix = "/opt"};
   for (const std::string from : {"counting", "training", "agent", "reinforce", "beam", "simulation"}) {
+    EXPECT_THAT(kUsage, HasSubstr(from));
     const std::string name = "my-" + from;
     const auto written = write({.name = name, .from = from, .into = folder.path()}, place);
     ASSERT_TRUE(written) << written.error().text();

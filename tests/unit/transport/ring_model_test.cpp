@@ -288,8 +288,8 @@ class World {
 };
 
 /// Draws runs of one side and then of the other, as a scheduler makes them: most faults need one that is held up for
-/// long between two accesses. Where a history ends, nothing heals a fault any more, as a sleep that ends by itself
-/// does: so some are short.
+/// long between two accesses. A later step can hide a lost wake-up, as a sleep that ends by itself does: so some
+/// histories are short.
 History draw(std::uint64_t seed) {
   std::mt19937_64 random(seed);
   History history{.senders = static_cast<Senders>(below(random, 3)), .steps = {}};
