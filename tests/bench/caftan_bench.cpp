@@ -1,12 +1,14 @@
 // Caftan through its public API with default settings: a worker that calls and a worker that serves, in two processes
 // over a socket, or in one process over loopback.
 //
-//   caftan_bench shm | unix | tcp | ucx | loopback
+//   caftan_bench shm | unix | tcp | tcp+tls | ucx | loopback
 //   caftan_bench shm off    cluster.spin = "off": threads that wait sleep
 //   caftan_bench tcp ADDRESS NAMESPACE   to a network namespace from which this one is reached at ADDRESS (distant.py)
 #include <ATen/ops/ones.h>
 #include <signal.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -88,8 +90,11 @@ Executor make_executor(bool spins) {
   return std::make_shared<transport::ThreadedExecutor>(transport::ThreadedExecutor::Options{.spin = spin});
 }
 
-WorkerOptions make_options(const std::string& name, const std::string& caller_at, const std::string& echo_at) {
+/// @param kind  ends in "+tls" where the connection is encrypted
+WorkerOptions make_options(const std::string& name, const std::string& kind, const std::string& caller_at,
+                           const std::string& echo_at) {
   WorkerOptions options;
+  options.tls.mode = kind.ends_with("+tls") ? TlsOptions::Mode::on : TlsOptions::Mode::off;
   options.name = name;
   options.world = {{"caller", caller_at}, {"echo", echo_at}};
   options.secret = "benchmark";
@@ -308,7 +313,7 @@ int serve_until_end(const std::string& kind, bool spins, const ParentLink& paren
   const std::string caller_at = parent.hear();
   const std::string echo_at = parent.hear();
   if (echo_at.empty()) return 1;
-  auto options = make_options("echo", caller_at, echo_at);
+  auto options = make_options("echo", kind, caller_at, echo_at);
   options.executor = make_executor(spins);
   const auto worker = value_or_exit(Worker::start(std::move(options), make_registry()), "start");
   parent.write_line(worker->channel_kind("caller") == kind ? "ready" : worker->channel_kind("caller"));
@@ -329,11 +334,12 @@ int run_two_processes(const Meeting& meeting) {
   });
   const test::Folder folder;
   const bool is_path = kind == "shm" || kind == "unix";
-  const std::string caller_at = kind + ":" + (is_path ? folder / "caller" : meeting.host + ":0");
-  const std::string echo_at = kind + ":" + (is_path ? folder / "echo" : "127.0.0.1:0");
+  const std::string scheme = kind.substr(0, kind.find('+')) + ":";
+  const std::string caller_at = scheme + (is_path ? folder / "caller" : meeting.host + ":0");
+  const std::string echo_at = scheme + (is_path ? folder / "echo" : "127.0.0.1:0");
   // The system chooses the port, so the peer gets the address once this worker listens.
   const auto executor = make_executor(spins);
-  auto options = make_options("caller", caller_at, echo_at);
+  auto options = make_options("caller", kind, caller_at, echo_at);
   options.executor = executor;
   const auto worker = value_or_exit(Worker::launch(std::move(options), make_registry()), "launch");
   peer.write_line(worker->address());
@@ -361,7 +367,7 @@ int run_loopback() {
   const auto executor = make_executor(false);
   std::vector<std::unique_ptr<Worker>> workers;
   for (const char* name : {"caller", "echo"}) {
-    auto options = make_options(name, "", "");
+    auto options = make_options(name, "loopback", "", "");
     options.network = network;
     options.executor = executor;
     workers.push_back(value_or_exit(Worker::launch(std::move(options), make_registry()), "launch"));
@@ -393,9 +399,10 @@ int main(int argc, char** argv) {
     return caftan::bench::run_two_processes({.kind = kind, .host = argv[2], .far_namespace = argv[3]});
   }
   const bool is_known = argc == 2 || (off && kind == "shm");
-  if (is_known && (kind == "shm" || kind == "unix" || kind == "tcp" || kind == "ucx"))
+  constexpr std::array kKinds{"shm", "unix", "tcp", "tcp+tls", "ucx"};
+  if (is_known && std::find(kKinds.begin(), kKinds.end(), kind) != kKinds.end())
     return caftan::bench::run_two_processes({.kind = kind, .spins = !off});
   if (is_known && kind == "loopback") return caftan::bench::run_loopback();
-  std::fprintf(stderr, "usage: caftan_bench shm [off] | unix | tcp [ADDRESS NAMESPACE] | ucx | loopback\n");
+  std::fprintf(stderr, "usage: caftan_bench shm [off] | unix | tcp [ADDRESS NAMESPACE] | tcp+tls | ucx | loopback\n");
   return 2;
 }

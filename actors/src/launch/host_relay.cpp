@@ -94,7 +94,7 @@ class Relay {
   Result<void> begin(const run::BeginRelay& begin);
   Result<void> start(int number, const std::string& name);
   void pass_on(int number, Relayed& relayed);
-  void pass_on_log(int number, Relayed& relayed);
+  void pass_on_log(int number, Relayed& relayed, bool everything);
 
   const WorkerMain& worker_main_;
   const std::string executable_;
@@ -179,9 +179,11 @@ Result<void> Relay::read_input() {
   }
 }
 
-void Relay::pass_on_log(int number, Relayed& relayed) {
+/// @param everything  else at most some pieces, so that the log of one process holds up no other and no command
+void Relay::pass_on_log(int number, Relayed& relayed, bool everything) {
+  constexpr int kPiecesInATurn = 4;
   std::array<char, 16384> bytes{};
-  while (relayed.log) {
+  for (int piece = 0; relayed.log && (everything || piece < kPiecesInATurn); ++piece) {
     const ssize_t size = ::read(relayed.log->get(), bytes.data(), bytes.size());
     if (size == 0) relayed.log.reset();
     if (size <= 0) return;
@@ -195,7 +197,7 @@ void Relay::pass_on(int number, Relayed& relayed) {
   while (auto event = relayed.process->next_event()) {
     send(run::RelayEvent{.process = number, .event = *std::move(event)});
   }
-  pass_on_log(number, relayed);
+  pass_on_log(number, relayed, death.has_value());
   if (!death) return;
   relayed.ended = true;
   send(run::ProcessEnded{.process = number, .by_signal = death->by_signal, .number = death->number});

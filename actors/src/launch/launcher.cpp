@@ -124,12 +124,16 @@ run::SupervisorOptions Launch::supervisor_options(const LaunchOptions& options) 
       .stop_timeout = run.stop_timeout,
       .heartbeat = watched ? options.application.cluster.heartbeat : base::Duration::zero(),
       .wall = run.wall};
+  const auto is_far = [&](const app::PlannedWorker& worker) {
+    return options.by_ssh && worker.host != options.application.hosts.front().name;
+  };
   for (const app::PlannedWorker& worker : options.plan.workers) {
     supervised.workers.push_back({.name = worker.name,
                                   .role = worker.role,
                                   .process = worker.process,
                                   .drives = worker.drives,
                                   .here = std::ranges::find(options.workers, worker.id) != options.workers.end(),
+                                  .is_far = is_far(worker),
                                   .may_be_lost = worker.may_be_lost});
   }
   return supervised;
@@ -177,6 +181,10 @@ Result<void> Launch::start() {
 
 Result<void> Launch::start_children() {
   raise_descriptor_limit();
+  if (std::ranges::any_of(options_.workers, [&](WorkerId id) { return addresses_.is_coordinator(id); })) {
+    const std::string warning = loopback_warning(options_.application);
+    if (!warning.empty()) view_.error(warning);
+  }
   processes_.resize(static_cast<std::size_t>(options_.plan.processes));
   if (auto started = start_hosts(); !started) return started;
   pid_t group = 0;

@@ -79,6 +79,24 @@ std::string about_channel(const app::Application& application, const app::Plan& 
   return about;
 }
 
+std::string loopback_warning(const app::Application& application) {
+  if (application.run.placement != app::Placement::hosts) return {};
+  const app::HostSpec& first = application.hosts.front();
+  const auto is_meant = [](const std::string& address) {
+    return address.empty() || address.starts_with("127.") || address == "::1" || address == "localhost";
+  };
+  const bool all_here = std::ranges::all_of(application.hosts, [&](const app::HostSpec& host) {
+    return is_meant(host.address) || host.address == first.address;
+  });
+  if (is_meant(first.address) || all_here || transport::is_beyond_loopback("tcp:" + bracketed(first.address) + ":0"))
+    return {};
+  return "warning: hosts." + first.name + ".address, '" + first.address +
+         "', is an address of this machine alone (127.0.0.0/8, see /etc/hosts): workers of other hosts cannot reach "
+         "it; write its "
+         "number there, or hosts." +
+         first.name + ".interface";
+}
+
 Result<RunAddresses> RunAddresses::make(const app::Application& application, const app::Plan& plan) {
   switch (application.run.placement) {
     case app::Placement::one_process:

@@ -30,6 +30,11 @@ HostChannel channel_between_hosts(const app::Application& application);
 /// Returns what `plan` and a run's first lines say of the channel beyond its kind; empty if there is nothing to say.
 std::string about_channel(const app::Application& application, const app::Plan& plan);
 
+/// Returns the warning that the name of the first host leads to loopback on that host, so that workers of other hosts
+/// cannot reach the workers there: Debian's /etc/hosts has such a line. Empty if it does not. Called on the first host;
+/// looks the name up.
+std::string loopback_warning(const app::Application& application);
+
 /// Returns a new secret as 64 hexadecimal digits. Errors: io_error.
 Result<std::string> random_hex();
 

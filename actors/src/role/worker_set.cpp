@@ -38,7 +38,10 @@ TlsOptions tls_options(const app::Application& application, const app::Plan& pla
   options.authority = application.tls.authority.value_or("");
   for (const app::PlannedWorker& worker : plan.workers) {
     const auto host = std::ranges::find(application.hosts, worker.host, &app::HostSpec::name);
-    if (host != application.hosts.end()) options.also_named[worker.name] = {host->name, host->address};
+    if (host == application.hosts.end()) continue;
+    options.also_named[worker.name] = {host->name};
+    // Empty where the address is learnt: of slots, and with hosts.NAME.interface.
+    if (!host->address.empty()) options.also_named[worker.name].push_back(host->address);
   }
   return options;
 }

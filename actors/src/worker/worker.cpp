@@ -4,6 +4,7 @@
 #include "caftan/transport/internal/spin_budget.hpp"
 #include "worker/runners.hpp"
 #include "worker/worker_core.hpp"
+#include "worker/worker_options.hpp"
 
 namespace caftan {
 
@@ -25,6 +26,8 @@ Result<std::unique_ptr<Worker>> Worker::launch(WorkerOptions options, Registry r
     executor = actors::make_runners(1, spin.options);
   }
   options.executor = {std::shared_ptr<void>(), executor.get()};
+  // Decided once and here: an address may hold a name, and no runner waits for the name service (SE-39).
+  options.tls.mode = actors::uses_tls(options) ? TlsOptions::Mode::on : TlsOptions::Mode::off;
   auto core = actors::WorkerCore::make(std::move(options), std::move(registry));
   if (!core) return core.error();
   std::unique_ptr<Worker> worker(new Worker(std::move(executor), *core));

@@ -88,7 +88,7 @@ transport::HandshakeIoOptions io_options(const WorkerOptions& options) {
   transport::HandshakeIoOptions io{.ring = options.limits.shm_ring,
                                    .rings = options.limits.shared_memory / kPartOfRings};
   const TlsOptions& tls = options.tls;
-  if (uses_tls(options)) {
+  if (tls.mode == TlsOptions::Mode::on) {
     io.tls = net::TlsKeys{options.cluster, net::Secret(options.secret), {tls.certificate, tls.key, tls.authority}};
   }
   return io;

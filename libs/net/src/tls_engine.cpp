@@ -1,21 +1,16 @@
 #include "caftan/net/internal/tls_engine.hpp"
 
-#include <arpa/inet.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/ssl.h>
-#include <openssl/x509v3.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
-#include <ctime>
 #include <utility>
 
-#include "caftan/base/internal/joined.hpp"
 #include "caftan/base/internal/rounded_duration.hpp"
 #include "handshake_codec.hpp"
+#include "tls_certificates.hpp"
 #include "tls_handles.hpp"
 
 namespace caftan::net {
@@ -32,10 +27,10 @@ constexpr std::uint64_t kRenewKey = std::uint64_t{64} << 30;
 constexpr std::string_view kSameTls = "; write the same [tls] into the files of both sides";
 
 using tls::Free;
+using tls::openssl_text;
 using Context = std::unique_ptr<SSL_CTX, Free<SSL_CTX_free>>;
 using Connection = std::unique_ptr<SSL, Free<SSL_free>>;
 using Session = std::unique_ptr<SSL_SESSION, Free<SSL_SESSION_free>>;
-using Names = std::unique_ptr<GENERAL_NAMES, Free<GENERAL_NAMES_free>>;
 
 wire::ByteView bytes_of(std::string_view text) {
   return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
@@ -61,87 +56,6 @@ wire::Bytes plain_alert(int description) {
   wire::Bytes bytes;
   for (const int byte : record) bytes.push_back(static_cast<std::byte>(byte));
   return bytes;
-}
-
-std::string openssl_text() {
-  const unsigned long code = ::ERR_peek_error();
-  const char* const reason = code == 0 ? nullptr : ::ERR_reason_error_string(code);
-  return reason ? reason : "no reason";
-}
-
-std::string day_text(const ASN1_TIME* time) {
-  std::tm parts{};
-  if (::ASN1_TIME_to_tm(time, &parts) != 1) return "an unknown time";
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M UTC", &parts);
-  return text;
-}
-
-/// Returns the names for which a certificate holds.
-std::vector<std::string> names_of(X509* certificate) {
-  std::vector<std::string> names;
-  const Names found(
-      static_cast<GENERAL_NAMES*>(::X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)));
-  for (int i = 0; found && i < sk_GENERAL_NAME_num(found.get()); ++i) {
-    const GENERAL_NAME* const name = sk_GENERAL_NAME_value(found.get(), i);
-    if (name->type == GEN_DNS) {
-      const auto* const text = reinterpret_cast<const char*>(::ASN1_STRING_get0_data(name->d.dNSName));
-      names.emplace_back(text, static_cast<std::size_t>(::ASN1_STRING_length(name->d.dNSName)));
-    } else if (name->type == GEN_IPADD) {
-      char text[INET6_ADDRSTRLEN];
-      const int family = ::ASN1_STRING_length(name->d.iPAddress) == 4 ? AF_INET : AF_INET6;
-      if (::inet_ntop(family, ::ASN1_STRING_get0_data(name->d.iPAddress), text, sizeof text)) names.emplace_back(text);
-    }
-  }
-  return names;
-}
-
-std::string text_of_names(X509* certificate) {
-  const auto names = certificate ? names_of(certificate) : std::vector<std::string>();
-  return names.empty() ? "without a name" : "for " + base::joined(names);
-}
-
-int no_password(char*, int, int, void*) { return -1; }  // a key with a password must not ask for it on the terminal
-
-/// Checks that a file can be read. @param key  of the file in [tls]
-Result<void> check_readable(const char* key, const std::filesystem::path& file) {
-  if (::access(file.c_str(), R_OK) == 0) return {};
-  return Error(Errc::io_error, std::string("tls.") + key + " " + file.string() + ": " + std::strerror(errno));
-}
-
-Error bad_file(const char* key, const std::filesystem::path& file, const std::string& what) {
-  return Error(Errc::invalid_config, std::string("tls.") + key + " " + file.string() + " " + what);
-}
-
-/// Reads the files of a side with certificates.
-Result<void> load_files(SSL_CTX* context, const TlsFiles& files) {
-  ::SSL_CTX_set_default_passwd_cb(context, no_password);
-  if (auto found = check_readable("certificate", files.certificate); !found) return found;
-  if (auto found = check_readable("key", files.key); !found) return found;
-  if (auto found = check_readable("authority", files.authority); !found) return found;
-  if (::SSL_CTX_use_certificate_chain_file(context, files.certificate.c_str()) != 1) {
-    return bad_file("certificate", files.certificate, "holds no certificate in PEM (" + openssl_text() + ")");
-  }
-  const X509* const own = ::SSL_CTX_get0_certificate(context);
-  if (::X509_cmp_current_time(::X509_get0_notAfter(own)) < 0) {
-    return bad_file("certificate", files.certificate,
-                    "has expired at " + day_text(::X509_get0_notAfter(own)) + "; put a new one there");
-  }
-  if (::X509_cmp_current_time(::X509_get0_notBefore(own)) > 0) {
-    return bad_file("certificate", files.certificate,
-                    "is not valid before " + day_text(::X509_get0_notBefore(own)) + "; check this machine's clock");
-  }
-  if (::SSL_CTX_use_PrivateKey_file(context, files.key.c_str(), SSL_FILETYPE_PEM) != 1) {
-    const bool differs = ::ERR_GET_REASON(::ERR_peek_last_error()) == X509_R_KEY_VALUES_MISMATCH ||
-                         ::ERR_GET_REASON(::ERR_peek_last_error()) == X509_R_KEY_TYPE_MISMATCH;
-    return bad_file("key", files.key,
-                    differs ? "is not the key of tls.certificate " + files.certificate.string()
-                            : "holds no key in PEM without a password (" + openssl_text() + ")");
-  }
-  if (::SSL_CTX_load_verify_file(context, files.authority.c_str()) != 1) {
-    return bad_file("authority", files.authority, "holds no certificate in PEM (" + openssl_text() + ")");
-  }
-  return {};
 }
 
 }  // namespace
@@ -235,13 +149,14 @@ int TlsEngine::State::verify(int fits, X509_STORE_CTX* chain) {
   X509* const certificate = ::X509_STORE_CTX_get_current_cert(chain);
   const int why = ::X509_STORE_CTX_get_error(chain);
   const bool is_authority = ::X509_STORE_CTX_get_error_depth(chain) > 0;
-  const std::string of_peer = "the certificate of " + self.peer() + ", " + text_of_names(certificate) + ", ";
+  const std::string of_peer = "the certificate of " + self.peer() + ", " + tls::text_of_names(certificate) + ", ";
   const std::string of_time = is_authority ? "the authority of the certificate of " + self.peer() + " " : of_peer;
   self.refused = of_peer;
   if (why == X509_V_ERR_CERT_HAS_EXPIRED) {
-    self.refused = of_time + "has expired at " + day_text(::X509_get0_notAfter(certificate)) + ": it needs a new one";
+    self.refused =
+        of_time + "has expired at " + tls::day_text(::X509_get0_notAfter(certificate)) + ": it needs a new one";
   } else if (why == X509_V_ERR_CERT_NOT_YET_VALID) {
-    self.refused = of_time + "is not valid before " + day_text(::X509_get0_notBefore(certificate)) +
+    self.refused = of_time + "is not valid before " + tls::day_text(::X509_get0_notBefore(certificate)) +
                    ": compare the clocks of both machines";
   } else if (why == X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT) {
     self.refused += "is signed by itself: it needs one that tls.authority has signed";
@@ -394,7 +309,7 @@ Result<TlsEngine> TlsEngine::make(const TlsKeys& keys, bool is_client) {
   ::SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
   ::SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
   if (state->has_files()) {
-    if (auto loaded = load_files(context, keys.files); !loaded) return loaded.error();
+    if (auto loaded = tls::load_files(context, keys.files); !loaded) return loaded.error();
     ::SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, State::verify);
   } else {
     auto key = make_proof(keys.secret, kKeyLabel, bytes_of(keys.cluster));
@@ -511,7 +426,7 @@ Result<TlsBinding> TlsEngine::binding() const {
 
 std::optional<std::vector<std::string>> TlsEngine::peer_names() const {
   X509* const certificate = ::SSL_get0_peer_certificate(state_->ssl.get());
-  return certificate ? std::optional(names_of(certificate)) : std::nullopt;
+  return certificate ? std::optional(tls::names_of(certificate)) : std::nullopt;
 }
 
 void TlsEngine::renew_key_after(std::uint64_t bytes) noexcept { state_->renew_after = bytes; }

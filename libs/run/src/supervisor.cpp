@@ -52,14 +52,18 @@ Supervisor::Supervisor(SupervisorOptions options, base::TimePoint now)
     processes = std::max(processes, worker.process + 1);
   }
   pulses_.resize(static_cast<std::size_t>(processes));
+  for (const SupervisedWorker& worker : options_.workers) {
+    pulses_[static_cast<std::size_t>(worker.process)].beats_until_lost =
+        worker.is_far ? kFarBeatsUntilLost : kBeatsUntilLost;
+  }
 }
 
 void Supervisor::alive(int process, base::TimePoint now) {
   if (options_.heartbeat == base::Duration::zero()) return;
-  auto& liveness = pulses_[static_cast<std::size_t>(process)].liveness;
-  const LivenessOptions limits{options_.heartbeat, kBeatsUntilLost * options_.heartbeat};
-  if (!liveness) liveness.emplace(limits, std::string(), now);
-  liveness->on_bytes_in(now, 1);
+  Pulse& pulse = pulses_[static_cast<std::size_t>(process)];
+  const LivenessOptions limits{options_.heartbeat, pulse.beats_until_lost * options_.heartbeat};
+  if (!pulse.liveness) pulse.liveness.emplace(limits, std::string(), now);
+  pulse.liveness->on_bytes_in(now, 1);
 }
 
 void Supervisor::answered(int process) { ++pulses_[static_cast<std::size_t>(process)].answers; }
@@ -148,11 +152,12 @@ bool Supervisor::listens() const {
 void Supervisor::check_silent(base::TimePoint now) {
   for (std::size_t i = 0; i < workers_.size() && listens(); ++i) {
     if (!workers_[i].is.here || workers_[i].state == State::gone) continue;
-    auto& liveness = pulses_[static_cast<std::size_t>(workers_[i].is.process)].liveness;
-    if (!liveness || liveness->poll(now, false) != Liveness::Action::dead) continue;
-    const std::string why =
-        "has shown no sign of life for " + format_duration((kBeatsUntilLost * options_.heartbeat).count()) + " (" +
-        std::to_string(kBeatsUntilLost) + " of cluster.heartbeat): it is stopped, or its machine is overloaded";
+    Pulse& pulse = pulses_[static_cast<std::size_t>(workers_[i].is.process)];
+    if (!pulse.liveness || pulse.liveness->poll(now, false) != Liveness::Action::dead) continue;
+    const std::string why = "has shown no sign of life for " +
+                            format_duration((pulse.beats_until_lost * options_.heartbeat).count()) + " (" +
+                            std::to_string(pulse.beats_until_lost) +
+                            " of cluster.heartbeat): it is stopped, or its machine is overloaded";
     if (goes_on_without(i, workers_[i].state, why, now)) continue;
     reasons_.add_death(i, why, false);
     want_stop(Ending::failed);

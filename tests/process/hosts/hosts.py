@@ -17,11 +17,18 @@ from pathlib import Path
 from namespaces import Hosts, Missing, Recording, command_of, kill
 
 STOP_TIMEOUT_S = 5  # run.stop_timeout
+BEAT_S = 1          # cluster.heartbeat
+SILENCE_S = 5 * BEAT_S
+OUTAGE_S = 3        # heals up to 1 s later (session.md), and a connection may have been silent for a beat before
 COUNT = 4
 #           file                      of the run                        where its roles are
 RUNS = (("cartpole", ["roles.observer.replicas=3"], {"agent": [0], "observer": [1, 2, 3]}),
         ("parameter_server", ["roles.trainer.replicas=3"], {"server": [0], "trainer": [1, 2, 3]}),
-        ("rnn_lm", [], {"trainer": [0], "ps": [1]}))
+        ("rnn_lm", ["roles.head.type=rnn_lm.ps", "roles.trainer.uses.decoder=head"],
+         {"trainer": [0], "ps": [1], "head": [2]}))
+# overrides for a run that goes on until it is ended
+ENDLESS = ["roles.observer.replicas=3", "roles.agent.config.steps_per_episode=3000", "roles.agent.config.solved_at=499",
+           "roles.agent.config.max_episodes=100000"]
 FAILURES = []
 
 
@@ -72,15 +79,15 @@ class Trial:
                    f"{file} over hosts by ssh: {fingerprint(far.stdout) or far.stderr.strip()[-300:]}")
             expect(fingerprint(far.stdout) == fingerprint(here.stdout), f"{file}: the fingerprint of one host")
 
-    def by_variables(self):
-        file, overrides, _ = RUNS[0]
+    def by_variables(self, file, overrides, roles):
+        workers = sum(len(hosts) for hosts in roles.values())
         arguments = [self.caftan, "run", str(self.configs / f"{file}.test.toml"), *overrides, "run.deterministic=true"]
         here = self.run(arguments)
         far = []
-        for rank in range(COUNT):
-            folder = self.hosts.folder / f"rank{rank}"
+        for rank in range(workers):
+            folder = self.hosts.folder / f"{file}{rank}"
             folder.mkdir()
-            variables = {"RANK": str(rank), "WORLD_SIZE": str(COUNT), "MASTER_ADDR": self.hosts.address(0),
+            variables = {"RANK": str(rank), "WORLD_SIZE": str(workers), "MASTER_ADDR": self.hosts.address(0),
                          "MASTER_PORT": "29600"}
             far.append(subprocess.Popen(
                 [*self.hosts.inside(rank), *arguments, "run.placement=hosts", "run.launcher=variables",
@@ -93,9 +100,9 @@ class Trial:
 
     def recorded(self, overrides):
         """Returns all bytes of a run of rnn_lm, and pieces of the parameters that it has sent."""
-        file, _, roles = RUNS[2]
+        file, more, roles = RUNS[2]
         recording = Recording(self.hosts)
-        done = self.run(self.command(file, ["run.deterministic=true", *overrides], roles))
+        done = self.run(self.command(file, ["run.deterministic=true", *more, *overrides], roles))
         data = recording.end()
         if done.returncode != 0:
             expect(False, f"{file}, recorded {overrides}: {done.stderr.strip()[-300:]}")
@@ -113,14 +120,36 @@ class Trial:
             expect((names > 0) == is_open and (found > 0) == is_open and len(pieces) > 50,
                    f"{len(data)} bytes between hosts {overrides}: {names} names, {found} of {len(pieces)} pieces of parameters")
 
+    def outages(self, settings):
+        """Cuts the link of one host after another for less than the silence that the run allows, then one for good."""
+        file, _, roles = RUNS[0]
+        log = self.hosts.folder / "outages.log"
+        with open(log, "wb") as text:
+            run = subprocess.Popen(self.command(file, [*ENDLESS, f"cluster.heartbeat={BEAT_S}s", *settings], roles),
+                                   cwd=self.hosts.folder, env=self.hosts.environment(), stdout=text, stderr=text)
+        while "ready after" not in log.read_text(encoding="utf-8") and run.poll() is None:
+            time.sleep(0.02)
+        for host in range(COUNT):
+            time.sleep(1)
+            self.hosts.cut(host)
+            time.sleep(OUTAGE_S)
+            self.hosts.join(host)
+        time.sleep(1)
+        expect(run.poll() is None, f"{settings}: {COUNT} outages of {OUTAGE_S} s, {SILENCE_S} s are allowed")
+        begin = time.monotonic()
+        self.hosts.cut(COUNT - 1)
+        run.wait()
+        took = time.monotonic() - begin
+        self.hosts.join(COUNT - 1)
+        first = next((line for line in log.read_text(encoding="utf-8").splitlines() if "error: " in line), "")
+        expect(run.returncode == 1 and "cluster.heartbeat" in first and took < SILENCE_S + 2 * BEAT_S + STOP_TIMEOUT_S + 2,
+               f"{settings}: a link cut for good, {took:.1f} s: {first}")
+
     def kill(self, kind, seed):
         chance = random.Random(f"{kind} {seed}")
         file, _, roles = RUNS[0]
-        run = subprocess.Popen(
-            self.command(file, ["roles.observer.replicas=3", "roles.agent.config.steps_per_episode=3000",
-                                "roles.agent.config.solved_at=499", "roles.agent.config.max_episodes=100000"], roles),
-            cwd=self.hosts.folder, env=self.hosts.environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-            text=True)
+        run = subprocess.Popen(self.command(file, ENDLESS, roles), cwd=self.hosts.folder, env=self.hosts.environment(),
+                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         time.sleep(0.5 + 3 * chance.random())
         host = 1 + chance.randrange(COUNT - 1)
         find = {"launcher": lambda: [run.pid], "sshd": lambda: self.hosts.processes(host, "sshd: root"),
@@ -158,8 +187,11 @@ def main():
         with Hosts(COUNT) as hosts:
             trial = Trial(str(Path(caftan).resolve()), Path(configs), hosts)
             trial.by_ssh()
-            trial.by_variables()
+            for run in RUNS:
+                trial.by_variables(*run)
             trial.recording()
+            for settings in (["tls.mode=on"], ["tls.mode=off"], ["cluster.channel=ucx"]):
+                trial.outages(settings)
             for seed in range(int(os.environ.get("CAFTAN_HOSTS_MOMENTS", "1"))):
                 for kind in ("launcher", "host", "sshd"):
                     trial.kill(kind, seed)

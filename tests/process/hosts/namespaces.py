@@ -9,6 +9,7 @@ import tempfile
 import time
 from pathlib import Path
 
+UCX = {"UCX_TLS": "tcp"}  # not the memory that the namespaces share
 RATE = ["tbf", "rate", "2gbit", "burst", "256kb", "latency", "20ms"]
 
 
@@ -63,6 +64,7 @@ class Hosts:
     """`with Hosts(4) as hosts`: hosts.address(0) is the address of the first one."""
 
     def __init__(self, count):
+        need_tools("ip", "sshd", "ssh", "ssh-keygen")
         self.count = count
         self.folder = Path(tempfile.mkdtemp(prefix="caftan-hosts-"))
         self._switch = f"caftan-{os.getpid()}-switch"
@@ -70,7 +72,6 @@ class Hosts:
         self._sshds = []
 
     def __enter__(self):
-        need_tools("ip", "sshd", "ssh", "ssh-keygen")
         try:
             self._make()
         except BaseException:
@@ -98,9 +99,17 @@ class Hosts:
         """Returns what stands before a command that runs on that host, or in the bridge's namespace (None)."""
         return [tool("ip"), "netns", "exec", self._switch if host is None else self.name(host)]
 
+    def cut(self, host):
+        """Loses all packets of that host, as a switch that is out of order."""
+        subprocess.run([tool("ip"), "-n", self._switch, "link", "set", f"port{host}", "nomaster"], check=True)
+
+    def join(self, host):
+        """Ends what `cut` began."""
+        subprocess.run([tool("ip"), "-n", self._switch, "link", "set", f"port{host}", "master", "switch"], check=True)
+
     def environment(self):
         """Returns the environment in which `ssh` reaches the hosts without a question."""
-        return {**os.environ, "PATH": f"{self.folder}:{os.environ['PATH']}"}
+        return {**os.environ, **UCX, "PATH": f"{self.folder}:{os.environ['PATH']}"}
 
     def processes(self, host, text):
         """Returns the ids of the host's processes, zombies aside, whose command lines have the text."""
@@ -119,7 +128,7 @@ class Hosts:
             call(tool("ssh-keygen"), "-q", "-t", "ed25519", "-N", "", "-f", str(self.folder / key))
         (self.folder / "sshd_config").write_text(
             f"Port 22\nHostKey {self.folder}/host_key\nAuthorizedKeysFile {self.folder}/user_key.pub\n"
-            "PermitRootLogin yes\nUsePAM no\nStrictModes no\nPidFile none\n", encoding="ascii")
+            "PermitRootLogin yes\nUsePAM no\nSetEnv UCX_TLS={UCX['UCX_TLS']}\nStrictModes no\nPidFile none\n", encoding="ascii")
         (self.folder / "ssh_config").write_text(
             f"Host *\n  IdentityFile {self.folder}/user_key\n  UserKnownHostsFile {self.folder}/known\n"
             "  StrictHostKeyChecking accept-new\n  LogLevel ERROR\n", encoding="ascii")

@@ -45,6 +45,27 @@ TEST_F(RunAddressesTest, K8_RN10_AFolderThatCouldNotBeRemovedIsRemovedAtTheEnd) 
   EXPECT_FALSE(std::filesystem::exists(folder_));
 }
 
+TEST(LoopbackWarning, AFirstHostThatOthersCannotReachIsNamed) {
+  app::Application application;
+  application.run.placement = app::Placement::hosts;
+  application.hosts.resize(2);
+  application.hosts[0].name = "head";
+  application.hosts[1].name = "node";
+  const auto warning = [&](const std::string& first, const std::string& second) {
+    application.hosts[0].address = first;
+    application.hosts[1].address = second;
+    return loopback_warning(application);
+  };
+  const std::string like_a_name = "2130706433";  // 127.0.0.1, as a name of /etc/hosts may lead there
+  EXPECT_NE(
+      warning(like_a_name, "192.0.2.7").find("hosts.head.address, '2130706433', is an address of this machine alone"),
+      std::string::npos);
+  EXPECT_EQ(warning("192.0.2.6", "192.0.2.7"), "");
+  EXPECT_EQ(warning("127.0.0.1", "192.0.2.7"), "") << "as it was written";
+  EXPECT_EQ(warning(like_a_name, "127.0.0.1"), "") << "all on one machine";
+  EXPECT_EQ(warning(like_a_name, like_a_name), "");
+}
+
 TEST(AboutChannel, WithSeveralHostsItSaysWhyWorkersOfOneTalkOverTcp) {
   app::Application application;
   app::Plan plan;

@@ -50,6 +50,8 @@ TEST(NodeList, LN5_WhatIsNoListIsRefused) {
     EXPECT_THAT(refusal(list), HasSubstr("is no range of numbers")) << list;
   }
   EXPECT_THAT(refusal("n[1-99999999999999999999]"), HasSubstr("is no range of numbers"));
+  EXPECT_THAT(refusal("n[" + std::string(100'000, '0') + "1-60000]"), HasSubstr("is no range of numbers"));
+  EXPECT_EQ(nodes("n[18446744073709551615]"), std::vector<std::string>{"n18446744073709551615"});
 }
 
 TEST(NodeList, LN5_AShortTextThatNamesTooManyIsRefusedBeforeMemoryIsTaken) {

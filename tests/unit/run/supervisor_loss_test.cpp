@@ -181,6 +181,24 @@ TEST_F(Losing, RN16_EachLossIsTakenOnceAndItsLaterDeathIsNone) {
   EXPECT_EQ(supervisor.losses().size(), 1U);
 }
 
+TEST_F(Losing, RN2_AProcessWhoseSignsComeThroughSshMayBeSilentForLonger) {
+  options_.heartbeat = 1s;
+  options_.workers[kHelper].is_far = true;
+  Supervisor supervisor = make_running();
+  for (int process = 0; process < static_cast<int>(kWorkers); ++process) supervisor.alive(process, now_);
+  for (int second = 1; second <= 12; ++second) {
+    EXPECT_THAT(supervisor.take_losses(), IsEmpty()) << second;
+    now_ += 1s;
+    for (const std::size_t worker : {kFirstTrainer, kSecondTrainer, kServer}) {
+      supervisor.alive(static_cast<int>(worker), now_);
+    }
+    EXPECT_THAT(supervisor.next(now_), IsEmpty()) << second;
+  }
+  const std::vector<Loss> taken = supervisor.take_losses();
+  ASSERT_EQ(taken.size(), 1U);
+  EXPECT_THAT(taken.front().why, HasSubstr("has shown no sign of life for 12s (12 of cluster.heartbeat)"));
+}
+
 TEST_F(Losing, RN16_OfTwoThatLostEachOtherTheOneThatMayBeLostIsGivenUp) {
   for (const bool server_first : {true, false}) {
     Supervisor supervisor = make_running();

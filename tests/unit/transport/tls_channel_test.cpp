@@ -1,6 +1,7 @@
 // TLS under connections over TCP sockets: docs/protocols/tls.md.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -108,6 +109,27 @@ TEST(TlsChannel, TS11_WhatIsOfferedAgainIsNotEncryptedAgain) {
   EXPECT_GT(refusals, 0U) << "the socket was never full";
   EXPECT_EQ(written, sent.size());
   EXPECT_TRUE(received == sent);
+}
+
+TEST(TlsChannel, TS8_ABadRecordBehindAGoodOneIsReportedWithoutFurtherBytes) {
+  Ends ends(with_tls(), with_tls());
+  Channel& writer = *(*ends.dialled)->channel;
+  Channel& reader = *(*ends.accepted)->channel;
+  writer.start([](bool, bool) {});
+  reader.start([](bool, bool) {});
+  std::string text = "good bytes";
+  const iovec from{text.data(), text.size()};
+  ASSERT_EQ(writer.write(&from, 1).value(), text.size());
+  const std::string bad = std::string("\x17\x03\x03\x00\x20", 5) + std::string(32, 'x');
+  ASSERT_EQ(::send(writer.fd(), bad.data(), bad.size(), 0), static_cast<ssize_t>(bad.size()));
+  for (int here = 0; here <= static_cast<int>(text.size() + bad.size());)
+    ASSERT_EQ(::ioctl(reader.fd(), FIONREAD, &here), 0);
+  wire::Bytes room(1000);
+  const iovec to{room.data(), room.size()};
+  EXPECT_EQ(reader.read(&to, 1).value(), text.size());
+  EXPECT_TRUE(reader.has_unread());
+  EXPECT_FALSE(reader.try_sleep()) << "no socket tells of the error";
+  EXPECT_EQ(reader.read(&to, 1).error().code(), Errc::peer_down);
 }
 
 TEST(TlsChannel, KeysThatCannotBeUsedEndTheDialWithTheirError) {

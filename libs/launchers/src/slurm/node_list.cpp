@@ -16,9 +16,10 @@ Error no_list(std::string_view list, const std::string& why) {
 }
 
 std::optional<std::size_t> number_in(std::string_view text) {
+  constexpr std::size_t kMostDigits = 20;  // zeros in front included
   std::size_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  if (error != std::errc() || end != text.data() + text.size() || text.size() > kMostDigits) return std::nullopt;
   return value;
 }
 
@@ -45,8 +46,8 @@ Result<Names> numbers_of(std::string_view list, std::string_view ranges) {
     if (!first || !last || *last < *first)
       return no_list(list, "'" + printable(std::string(range)) + "' is no range of numbers");
     if (*last - *first >= kMostNodes - numbers.size()) return no_list(list, "it names more than 65536 nodes");
-    for (std::size_t number = *first; number <= *last; ++number) {
-      const std::string digits = std::to_string(number);
+    for (std::size_t i = 0; i <= *last - *first; ++i) {
+      const std::string digits = std::to_string(*first + i);
       numbers.push_back(std::string(from.size() - std::min(from.size(), digits.size()), '0') + digits);
     }
     at = comma + 1;

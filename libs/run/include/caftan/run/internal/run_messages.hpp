@@ -16,6 +16,9 @@ namespace caftan::run {
 
 /// After how many periods of cluster.heartbeat without a sign of life a peer, or a process of this launcher, is lost.
 inline constexpr int kBeatsUntilLost = 5;
+/// The same of a process whose signs of life come through ssh. A network that was cut for nearly 5 periods may need as
+/// long again before ssh's connection carries bytes: TCP repeats what was lost at doubled intervals.
+inline constexpr int kFarBeatsUntilLost = 12;
 
 /// Base of messages without fields.
 struct WithoutFields {

@@ -28,6 +28,7 @@ struct SupervisedWorker {
   int process = 0;
   bool drives = false;
   bool here = true;          ///< this launcher runs the worker; the others are on other hosts
+  bool is_far = false;       ///< of one that is here: its process is on another host, and its reports come through ssh
   bool may_be_lost = false;  ///< the run may go on without this worker (RN-15)
 };
 
@@ -122,6 +123,7 @@ class Supervisor {
   enum class Kill { none, stop_timeout, second_interrupt };
   struct Pulse {
     std::optional<Liveness> liveness;  ///< set by the first sign of life
+    int beats_until_lost = 0;
     int answers = 0;
   };
   /// The run shall end. The first reason counts.
