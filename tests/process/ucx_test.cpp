@@ -76,23 +76,45 @@ TEST_F(Ucx, WithoutAUsableDeviceTheNextKindIsUsedAndThePlanSaysWhy) {
   EXPECT_THAT(plan.out, HasSubstr("UCX_TLS and UCX_NET_DEVICES choose its transports and devices"));
 }
 
-TEST_F(Ucx, UX8_BetweenHostsItCarriesCipherText) {
-  FreePort port;
-  folder_.write("s", "our shared secret\n");
-  folder_.write(
-      "t.toml",
-      "caftan = 1\n[run]\nname = \"ticking\"\nplacement = \"hosts\"\nstart_timeout = \"30s\"\n"
-      "[roles.ticker]\ntype = \"ticker\"\nhosts = [\"head\"]\n[roles.ticker.config]\nrounds = 20\n"
-      "[roles.ticker.uses]\nechoes = \"echo\"\n[roles.echo]\ntype = \"echo\"\nreplicas = 2\nhosts = [\"node\"]\n"
-      "[cluster]\nsecret_file = \"s\"\nchannel = \"ucx\"\n[hosts.head]\naddress = \"127.0.0.1:" +
-          port.number() + "\"\n[hosts.node]\naddress = \"127.0.0.1\"\n[tls]\nmode = \"on\"\n");
-  port.release();
-  Command head(folder_, kTicking, {"run", "t.toml", "--host", "head"});
-  Command node(folder_, kTicking, {"run", "t.toml", "--host", "node"});
-  EXPECT_EQ(head.wait(), 0) << head.err();
-  EXPECT_EQ(node.wait(), 0) << node.err();
-  EXPECT_THAT(head.out(), HasSubstr("tick 20\n"));
-  EXPECT_THAT(folder_.read(head.run_directory() + "/log/ticker.log"), HasSubstr("over ucx+tls"));
+/// A run of two hosts of this machine, each with a launcher of its own.
+class UcxHosts : public Ucx {
+ protected:
+  void SetUp() override {
+    Ucx::SetUp();
+    FreePort port;
+    folder_.write("s", "our shared secret\n");
+    folder_.write(
+        "t.toml",
+        "caftan = 1\n[run]\nname = \"ticking\"\nplacement = \"hosts\"\nstart_timeout = \"30s\"\n"
+        "[roles.ticker]\ntype = \"ticker\"\nhosts = [\"head\"]\n[roles.ticker.config]\nrounds = 20\n"
+        "[roles.ticker.uses]\nechoes = \"echo\"\n[roles.echo]\ntype = \"echo\"\nreplicas = 2\nhosts = [\"node\"]\n"
+        "[cluster]\nsecret_file = \"s\"\nchannel = \"ucx\"\n[hosts.head]\naddress = \"127.0.0.1:" +
+            port.number() + "\"\n[hosts.node]\naddress = \"127.0.0.1\"\n[tls]\nmode = \"on\"\n");
+    port.release();
+  }
+  /// Runs to the end. @param tls  UCX_TLS of the node, null: as here
+  void run(const char* tls) {
+    Command head(folder_, kTicking, {"run", "t.toml", "--host", "head"});
+    if (tls) ::setenv("UCX_TLS", tls, 1);
+    Command node(folder_, kTicking, {"run", "t.toml", "--host", "node"});
+    if (tls) ::unsetenv("UCX_TLS");
+    EXPECT_EQ(head.wait(), 0) << head.err();
+    EXPECT_EQ(node.wait(), 0) << node.err();
+    EXPECT_THAT(head.out(), HasSubstr("tick 20\n"));
+    log_ = folder_.read(head.run_directory() + "/log/ticker.log");
+  }
+  std::string log_;
+};
+
+TEST_F(UcxHosts, UX8_BetweenHostsItCarriesCipherText) {
+  run(nullptr);
+  EXPECT_THAT(log_, HasSubstr("over ucx+tls"));
+}
+
+TEST_F(UcxHosts, AHostWithoutADeviceIsReachedOverTcp) {
+  run("none-of-these");
+  EXPECT_THAT(log_, HasSubstr("over tcp+tls"));
+  EXPECT_THAT(log_, HasSubstr("not over ucx: echo-0 does not offer UCX"));
 }
 
 }  // namespace

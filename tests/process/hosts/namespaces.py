@@ -99,6 +99,11 @@ class Hosts:
         """Returns what stands before a command that runs on that host, or in the bridge's namespace (None)."""
         return [tool("ip"), "netns", "exec", self._switch if host is None else self.name(host)]
 
+    def bound_pauses(self):
+        """Bounds the pauses between TCP's repetitions on all hosts (Linux 6.15 on). Returns whether the system can."""
+        return all(subprocess.run([*self.inside(host), "sh", "-c", "echo 1000 > /proc/sys/net/ipv4/tcp_rto_max_ms"],
+                                  stderr=subprocess.DEVNULL, check=False).returncode == 0 for host in range(self.count))
+
     def cut(self, host):
         """Loses all packets of that host, as a switch that is out of order."""
         subprocess.run([tool("ip"), "-n", self._switch, "link", "set", f"port{host}", "nomaster"], check=True)
@@ -128,7 +133,7 @@ class Hosts:
             call(tool("ssh-keygen"), "-q", "-t", "ed25519", "-N", "", "-f", str(self.folder / key))
         (self.folder / "sshd_config").write_text(
             f"Port 22\nHostKey {self.folder}/host_key\nAuthorizedKeysFile {self.folder}/user_key.pub\n"
-            "PermitRootLogin yes\nUsePAM no\nSetEnv UCX_TLS={UCX['UCX_TLS']}\nStrictModes no\nPidFile none\n", encoding="ascii")
+            f"PermitRootLogin yes\nUsePAM no\nSetEnv UCX_TLS={UCX['UCX_TLS']}\nStrictModes no\nPidFile none\n", encoding="ascii")
         (self.folder / "ssh_config").write_text(
             f"Host *\n  IdentityFile {self.folder}/user_key\n  UserKnownHostsFile {self.folder}/known\n"
             "  StrictHostKeyChecking accept-new\n  LogLevel ERROR\n", encoding="ascii")

@@ -10,7 +10,6 @@ Error no_ucx() {
 
 }  // namespace
 
-Result<void> load_ucx() { return no_ucx(); }
 Result<void> check_ucx() { return no_ucx(); }
 Result<std::shared_ptr<Channel>> make_ucx_channel(PollingExecutor&, int, const UcxChannelOptions&) { return no_ucx(); }
 

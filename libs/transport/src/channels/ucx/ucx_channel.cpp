@@ -437,11 +437,6 @@ class UcxChannel final : public Channel, public Pollable, public std::enable_sha
 
 }  // namespace
 
-Result<void> load_ucx() {
-  const auto library = ucx_library();
-  return library ? Result<void>() : Result<void>(library.error());
-}
-
 Result<void> check_ucx() {
   const auto worker = UcxWorker::open();
   return worker ? Result<void>() : Result<void>(worker.error());

@@ -14,9 +14,7 @@ struct UcxChannelOptions {
   net::Proof key{};    ///< with which both sides prove their addresses (UX-2)
 };
 
-/// Loads the library of UCX. Errors: unsupported. Threads: any.
-Result<void> load_ucx();
-/// Checks whether this process has UCX and a device for it. Errors: unsupported. Threads: any.
+/// Checks whether this process has UCX and a device for it, and loads UCX. Errors: unsupported. Threads: any.
 Result<void> check_ucx();
 
 /// Makes one end. The channel owns and closes `fd`, which must be non-blocking.

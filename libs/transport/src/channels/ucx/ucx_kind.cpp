@@ -11,14 +11,14 @@
 namespace caftan::transport {
 namespace {
 
-/// The hello says that this side takes the stream over UCX.
+/// The hello says that this side takes the stream over UCX: UCX is here and has found a device. Looked up once.
 MakeChannel offer_ucx(PollingExecutor& executor, const HandshakeIoOptions& io_options, bool dials,
                       net::Introduction& self) {
-  const auto loaded = load_ucx();
-  if (loaded) self.features |= net::kUsesUcx;
-  return [&executor, dials, loaded, note = io_options.note](int fd, const net::PeerInfo& peer) {
+  static const Result<void> usable = check_ucx();
+  if (usable) self.features |= net::kUsesUcx;
+  return [&executor, dials, note = io_options.note](int fd, const net::PeerInfo& peer) {
     if ((peer.agreed_features & net::kUsesUcx) == 0) {
-      const std::string why = loaded ? peer.name + " does not offer UCX" : loaded.error().text();
+      const std::string why = usable ? peer.name + " does not offer UCX" : usable.error().text();
       return make_socket_channel(executor, fd, "tcp", "not over ucx: " + why);
     }
     auto channel = make_ucx_channel(executor, fd, {.dials = dials, .key = peer.channel_key});
