@@ -91,14 +91,7 @@ std::string text_of_names(const X509* certificate) {
   return "for " + base::joined(names) + (more == 0 ? "" : " and " + std::to_string(more) + " more");
 }
 
-Result<void> load_files(SSL_CTX* context, const TlsFiles& files) {
-  ::SSL_CTX_set_default_passwd_cb(context, no_password);
-  if (auto found = check_readable("certificate", files.certificate); !found) return found;
-  if (auto found = check_readable("key", files.key); !found) return found;
-  if (auto found = check_readable("authority", files.authority); !found) return found;
-  if (::SSL_CTX_use_certificate_chain_file(context, files.certificate.c_str()) != 1) {
-    return bad_file("certificate", files.certificate, "holds no certificate in PEM (" + openssl_text() + ")");
-  }
+Result<void> check_own_validity(const SSL_CTX* context, const TlsFiles& files) {
   const X509* const own = ::SSL_CTX_get0_certificate(context);
   if (::X509_cmp_current_time(::X509_get0_notAfter(own)) < 0) {
     return bad_file("certificate", files.certificate,
@@ -107,6 +100,17 @@ Result<void> load_files(SSL_CTX* context, const TlsFiles& files) {
   if (::X509_cmp_current_time(::X509_get0_notBefore(own)) > 0) {
     return bad_file("certificate", files.certificate,
                     "is not valid before " + day_text(::X509_get0_notBefore(own)) + "; check this machine's clock");
+  }
+  return {};
+}
+
+Result<void> load_files(SSL_CTX* context, const TlsFiles& files) {
+  ::SSL_CTX_set_default_passwd_cb(context, no_password);
+  if (auto found = check_readable("certificate", files.certificate); !found) return found;
+  if (auto found = check_readable("key", files.key); !found) return found;
+  if (auto found = check_readable("authority", files.authority); !found) return found;
+  if (::SSL_CTX_use_certificate_chain_file(context, files.certificate.c_str()) != 1) {
+    return bad_file("certificate", files.certificate, "holds no certificate in PEM (" + openssl_text() + ")");
   }
   if (::SSL_CTX_use_PrivateKey_file(context, files.key.c_str(), SSL_FILETYPE_PEM) != 1) {
     const bool differs = ::ERR_GET_REASON(::ERR_peek_last_error()) == X509_R_KEY_VALUES_MISMATCH ||

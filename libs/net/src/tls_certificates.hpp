@@ -21,7 +21,9 @@ std::string day_text(const ASN1_TIME* time);
 std::vector<std::string> names_of(const X509* certificate);
 /// Returns "for a, b, c, d and 3 more", or "without a name". @param certificate  may be null
 std::string text_of_names(const X509* certificate);
-/// Reads the files of a side with certificates. Errors: as of TlsEngine::client.
+/// Checks that a side's own certificate is valid at this moment. Errors: invalid_config.
+Result<void> check_own_validity(const SSL_CTX* context, const TlsFiles& files);
+/// Reads the files of a side with certificates. Errors: as of TlsEngine::client, but for times.
 Result<void> load_files(SSL_CTX* context, const TlsFiles& files);
 
 }  // namespace caftan::net::tls

@@ -11,6 +11,7 @@
 #include "caftan/base/internal/rounded_duration.hpp"
 #include "handshake_codec.hpp"
 #include "tls_certificates.hpp"
+#include "tls_contexts.hpp"
 #include "tls_handles.hpp"
 
 namespace caftan::net {
@@ -21,14 +22,13 @@ constexpr std::string_view kClusterLabel = "caftan tls cluster 1";
 constexpr std::string_view kIdentity = "caftan-1 ";
 constexpr std::size_t kIdentityDigits = 32;
 constexpr std::string_view kBindingLabel = "EXPORTER-caftan-handshake-1";
-constexpr const char* kSuite = "TLS_AES_128_GCM_SHA256";
 constexpr std::string_view kPlainStart = "CAFTAN";  // of a handshake without TLS: no TLS record begins so
 constexpr std::uint64_t kRenewKey = std::uint64_t{64} << 30;
 constexpr std::string_view kSameTls = "; write the same [tls] into the files of both sides";
 
+using tls::Context;
 using tls::Free;
 using tls::openssl_text;
-using Context = std::unique_ptr<SSL_CTX, Free<SSL_CTX_free>>;
 using Connection = std::unique_ptr<SSL, Free<SSL_free>>;
 using Session = std::unique_ptr<SSL_SESSION, Free<SSL_SESSION_free>>;
 
@@ -68,9 +68,10 @@ struct TlsEngine::State {
   Proof key{};  ///< the pre-shared key
   Context context;
   Connection ssl;
-  BIO* in = nullptr;   // owned by ssl
-  BIO* out = nullptr;  // owned by ssl
-  wire::Bytes first;   ///< bytes that may be the start of a handshake without TLS
+  wire::Bytes kept;       ///< cipher text that was fed
+  wire::ByteView unread;  ///< what OpenSSL has not taken yet of the cipher text that was fed or lent
+  wire::Bytes outgoing;   ///< cipher text
+  wire::Bytes first;      ///< bytes that may be the start of a handshake without TLS
   bool sniffed = false;
   bool is_open = false;
   bool has_ended = false;
@@ -96,6 +97,7 @@ struct TlsEngine::State {
   Error why_alert(int alert) const;
   Result<bool> sniff(wire::ByteView& cipher);
 
+  static void set_up(SSL_CTX* context, bool is_client, bool has_files);
   static State& of(const SSL* ssl) { return *static_cast<State*>(SSL_get_app_data(ssl)); }
   static int use_key(SSL* ssl, const EVP_MD* digest, const unsigned char** identity, std::size_t* size,
                      SSL_SESSION** session);
@@ -103,10 +105,61 @@ struct TlsEngine::State {
   static int verify(int fits, X509_STORE_CTX* chain);
 };
 
+// ---- OpenSSL's ends of the connection
+
+namespace {
+
+int give_cipher(BIO* bio, const char* data, std::size_t size, std::size_t* written) {
+  wire::append(*static_cast<wire::Bytes*>(::BIO_get_data(bio)), bytes_of({data, size}));
+  *written = size;
+  return 1;
+}
+
+int take_cipher(BIO* bio, char* data, std::size_t size, std::size_t* taken) {
+  wire::ByteView& unread = *static_cast<wire::ByteView*>(::BIO_get_data(bio));
+  ::BIO_clear_retry_flags(bio);
+  *taken = std::min(size, unread.size());
+  if (*taken == 0) {
+    ::BIO_set_retry_read(bio);
+    return 0;
+  }
+  std::memcpy(data, unread.data(), *taken);
+  unread = unread.subspan(*taken);
+  return 1;
+}
+
+long control(BIO*, int command, long, void*) { return command == BIO_CTRL_FLUSH ? 1 : 0; }
+
+int begin(BIO* bio) {
+  ::BIO_set_init(bio, 1);
+  return 1;
+}
+
+/// Returns how OpenSSL reads and writes cipher text; null if memory is short.
+const BIO_METHOD* cipher_method() {
+  static const std::unique_ptr<BIO_METHOD, Free<BIO_meth_free>> method = [] {
+    std::unique_ptr<BIO_METHOD, Free<BIO_meth_free>> made(::BIO_meth_new(BIO_TYPE_SOURCE_SINK, "caftan cipher text"));
+    const bool done = made && ::BIO_meth_set_write_ex(made.get(), give_cipher) == 1 &&
+                      ::BIO_meth_set_read_ex(made.get(), take_cipher) == 1 &&
+                      ::BIO_meth_set_ctrl(made.get(), control) == 1 && ::BIO_meth_set_create(made.get(), begin) == 1;
+    return done ? std::move(made) : nullptr;
+  }();
+  return method.get();
+}
+
+/// @param data  wire::ByteView to read from, or wire::Bytes to write to
+BIO* make_end(void* data) {
+  BIO* const bio = cipher_method() ? ::BIO_new(cipher_method()) : nullptr;
+  if (bio) ::BIO_set_data(bio, data);
+  return bio;
+}
+
+}  // namespace
+
 /// Returns the pre-shared key in the form of OpenSSL; null if memory is short.
 Session TlsEngine::State::make_session() const {
   Session session(::SSL_SESSION_new());
-  const unsigned char suite[2] = {0x13, 0x01};  // kSuite
+  const unsigned char suite[2] = {0x13, 0x01};  // TLS_AES_128_GCM_SHA256
   const SSL_CIPHER* const cipher = ::SSL_CIPHER_find(ssl.get(), suite);
   const bool made = session && cipher &&
                     ::SSL_SESSION_set1_master_key(session.get(), reinterpret_cast<const unsigned char*>(key.data()),
@@ -247,6 +300,16 @@ Error TlsEngine::State::why() {
   return Error(Errc::malformed_payload, "no TLS handshake: " + openssl_text());
 }
 
+void TlsEngine::State::set_up(SSL_CTX* context, bool is_client, bool has_files) {
+  if (has_files) {
+    ::SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, verify);
+    return;
+  }
+  if (is_client) ::SSL_CTX_set_verify(context, SSL_VERIFY_PEER, verify);
+  ::SSL_CTX_set_psk_use_session_callback(context, use_key);
+  ::SSL_CTX_set_psk_find_session_callback(context, find_key);
+}
+
 Result<void> TlsEngine::State::go_on() {
   ::ERR_clear_error();
   const int done = ::SSL_do_handshake(ssl.get());
@@ -298,34 +361,24 @@ Result<TlsEngine> TlsEngine::make(const TlsKeys& keys, bool is_client) {
   state->cluster = keys.cluster;
   state->certificate = keys.files.certificate.string();
   state->identity = identity_of(keys.cluster);
-  state->context.reset(::SSL_CTX_new(is_client ? ::TLS_client_method() : ::TLS_server_method()));
-  SSL_CTX* const context = state->context.get();
-  if (!context || ::SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) != 1 ||
-      ::SSL_CTX_set_ciphersuites(context, kSuite) != 1) {
-    return Error(Errc::io_error, "TLS 1.3 is not available in this OpenSSL");
-  }
-  ::SSL_CTX_set_options(context, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION);
-  ::SSL_CTX_set_num_tickets(context, 0);
-  ::SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
-  ::SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
-  if (state->has_files()) {
-    if (auto loaded = tls::load_files(context, keys.files); !loaded) return loaded.error();
-    ::SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, State::verify);
-  } else {
+  auto context = tls::shared_context(is_client, keys.files, State::set_up);
+  if (!context) return context.error();
+  state->context = *std::move(context);
+  if (!state->has_files()) {
     auto key = make_proof(keys.secret, kKeyLabel, bytes_of(keys.cluster));
     if (!key) return key.error();
     state->key = *key;
     ::OPENSSL_cleanse(key->data(), key->size());
-    if (is_client) ::SSL_CTX_set_verify(context, SSL_VERIFY_PEER, State::verify);
-    ::SSL_CTX_set_psk_use_session_callback(context, State::use_key);
-    ::SSL_CTX_set_psk_find_session_callback(context, State::find_key);
   }
-  state->ssl.reset(::SSL_new(context));
-  state->in = ::BIO_new(::BIO_s_mem());
-  state->out = ::BIO_new(::BIO_s_mem());
-  if (!state->ssl || !state->in || !state->out) return Error(Errc::io_error, "no memory for TLS");
-  ::BIO_set_mem_eof_return(state->in, -1);
-  ::SSL_set_bio(state->ssl.get(), state->in, state->out);
+  state->ssl.reset(::SSL_new(state->context.get()));
+  BIO* const in = make_end(&state->unread);
+  BIO* const out = make_end(&state->outgoing);
+  if (!state->ssl || !in || !out) {
+    ::BIO_free(in);
+    ::BIO_free(out);
+    return Error(Errc::io_error, "no memory for TLS");
+  }
+  ::SSL_set_bio(state->ssl.get(), in, out);
   SSL_set_app_data(state->ssl.get(), state.get());
   if (is_client) {
     ::SSL_set_connect_state(state->ssl.get());
@@ -344,9 +397,14 @@ Result<void> TlsEngine::feed(wire::ByteView cipher) {
     if (!is_tls) return is_tls.error();
     if (!*is_tls) return {};
   }
-  ::BIO_write(state.in, cipher.data(), static_cast<int>(cipher.size()));
+  wire::Bytes all(state.unread.begin(), state.unread.end());
+  wire::append(all, cipher);
+  state.kept = std::move(all);
+  state.unread = state.kept;
   return state.is_open ? Result<void>() : state.go_on();
 }
+
+void TlsEngine::lend(wire::ByteView cipher) { state_->unread = cipher; }
 
 bool TlsEngine::is_open() const noexcept { return state_->is_open && !state_->error; }
 
@@ -369,7 +427,7 @@ Result<std::size_t> TlsEngine::read(std::byte* to, std::size_t room) {
 }
 
 bool TlsEngine::has_unread() const noexcept {
-  return ::SSL_has_pending(state_->ssl.get()) == 1 || ::BIO_ctrl_pending(state_->in) > 0;
+  return ::SSL_has_pending(state_->ssl.get()) == 1 || !state_->unread.empty();
 }
 
 bool TlsEngine::has_ended() const noexcept { return state_->has_ended; }
@@ -394,14 +452,18 @@ void TlsEngine::close_write() {
 }
 
 wire::Bytes TlsEngine::take_outgoing() {
+  wire::Bytes bytes;
+  take_outgoing(bytes);
+  return bytes;
+}
+
+void TlsEngine::take_outgoing(wire::Bytes& into) {
   State& state = *state_;
   if (!state.instead.empty()) {
-    (void)BIO_reset(state.out);
-    return std::exchange(state.instead, {});
+    state.outgoing = std::exchange(state.instead, {});
   }
-  wire::Bytes bytes(::BIO_ctrl_pending(state.out));
-  if (!bytes.empty()) ::BIO_read(state.out, bytes.data(), static_cast<int>(bytes.size()));
-  return bytes;
+  into.clear();
+  into.swap(state.outgoing);
 }
 
 Error TlsEngine::closed() const {

@@ -61,7 +61,7 @@ class TlsChannel final : public Channel, public std::enable_shared_from_this<Tls
       if (*got > 0) beats_.fetch_add(1, std::memory_order_relaxed);
       drained = *got < cipher_.size();
       const base::LockGuard lock(mutex_);
-      if (auto fed = engine_.feed(wire::ByteView(cipher_).first(*got)); !fed) return fed.error();
+      engine_.lend(wire::ByteView(cipher_).first(*got));
     }
     return total;
   }
@@ -184,7 +184,7 @@ class TlsChannel final : public Channel, public std::enable_shared_from_this<Tls
       }
     }
     if (auto put = put_small(); !put) return put.error();
-    sending_ = engine_.take_outgoing();
+    engine_.take_outgoing(sending_);
     sent_ = 0;
     return done;
   }

@@ -47,6 +47,9 @@ class TlsEngine {
   /// Takes cipher text and goes on with the TLS handshake as far as it leads. After an error `take_outgoing` has
   /// the reason, for the peer. Errors: those of docs/protocols/tls.md; the first one stays.
   Result<void> feed(wire::ByteView cipher);
+  /// As feed, without a copy: the bytes must stay as they are until `has_unread` is false or an error was returned.
+  /// What is wrong with them is an error of `read`. Preconditions: is_open(), all cipher text before has been read.
+  void lend(wire::ByteView cipher);
   /// Returns whether both sides have shown their keys: only then there is plain text.
   bool is_open() const noexcept;
 
@@ -64,6 +67,8 @@ class TlsEngine {
 
   /// Returns the cipher text that is to be sent, and forgets it.
   wire::Bytes take_outgoing();
+  /// The same, into a buffer whose memory is used again.
+  void take_outgoing(wire::Bytes& into);
 
   /// Ends the engine when the peer has closed the connection, and returns its error: peer_down, saying what was
   /// missing.
