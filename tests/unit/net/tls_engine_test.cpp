@@ -419,6 +419,34 @@ TEST(TlsEngine, TS9_RenewedFilesHoldForTheNextConnection) {
   EXPECT_EQ(carry(before.client, before.server, "goes on"), "goes on");
 }
 
+TEST(TlsEngine, TS9_FilesThatHaveLainForLongAreReadAnewOnceTheyChange) {
+  const Certificates certificates;
+  const TlsKeys node = certificates.issue("node");
+  const TlsKeys head = certificates.issue("head");
+  const auto age = [&](std::chrono::seconds seconds) {
+    const auto then = std::filesystem::file_time_type::clock::now() - seconds;
+    for (const TlsKeys* keys : {&node, &head}) {
+      for (const auto* file : {&keys->files.certificate, &keys->files.key, &keys->files.authority}) {
+        std::filesystem::last_write_time(*file, then);
+      }
+    }
+  };
+  const auto names_of_head = [&] {
+    Wire wire(node, head);
+    wire.run();
+    return wire.client.is_open() ? wire.client.peer_names() : std::nullopt;
+  };
+  using Names = std::vector<std::string>;
+  age(60s);
+  EXPECT_EQ(names_of_head(), (Names{"head", "192.0.2.7"}));
+  EXPECT_EQ(names_of_head(), (Names{"head", "192.0.2.7"}));
+  (void)certificates.keys_of("head", certificates.authority().issue({"renewed"}).value());
+  age(30s);
+  EXPECT_EQ(names_of_head(), Names{"renewed"});
+  (void)certificates.keys_of("head", certificates.authority().issue({"again"}).value());
+  EXPECT_EQ(names_of_head(), Names{"again"}) << "changed just now";
+}
+
 TEST(TlsEngine, TS10_TheSendingKeyIsRenewed) {
   Wire wire(keys(), keys());
   wire.run();
