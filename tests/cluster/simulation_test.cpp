@@ -193,13 +193,12 @@ TEST(Simulation, SM14_ALostPartitionIsPeerDownAtTheOthersWithItsNameAndVirtualTi
 }
 
 TEST(Simulation, SM14_WithoutItsClockAPartitionStopsAndTheObjectEnds) {
-  int watched = 0;
+  int lost = 0;
   for (std::uint64_t seed = 0; seed < 10; ++seed) {
     Simulated simulated(seed, 2);
     simulated.open(sim::SyncChoice::window);
     auto advancing = simulated.advance(kEnd);
     for (std::uint64_t step = 0; step < 60 * (seed + 1); ++step) simulated.cluster().executor().step();
-    const bool is_over = advancing[0].ready() && advancing[1].ready();
     logged.clear();
     simulated.cluster().network().kill("clock");
     simulated.cluster().advance(std::chrono::seconds(1));
@@ -211,12 +210,11 @@ TEST(Simulation, SM14_WithoutItsClockAPartitionStopsAndTheObjectEnds) {
               frames)
         << seed;
     for (auto& one : advancing) EXPECT_TRUE(one.ready());
-    if (is_over) continue;  // then the partitions may learn of the end of their objects first
     EXPECT_THAT(logged, ::testing::UnorderedElementsAre(HasSubstr("partition-0"), HasSubstr("partition-1"))) << seed;
-    EXPECT_THAT(logged, ::testing::Each(HasSubstr("clock is lost; this partition has handled all events before ")));
-    ++watched;
+    EXPECT_THAT(logged, ::testing::Each(HasSubstr("this partition has handled all events before "))) << seed;
+    for (const std::string& line : logged) lost += line.find("clock is lost; ") == std::string::npos ? 0 : 1;
   }
-  EXPECT_GE(watched, 3) << "seeds whose run was going on";
+  EXPECT_GT(lost, 0) << "a partition may learn of the end of its object first, but not all of them each time";
 }
 
 TEST(Simulation, SM14_APartitionThatEndsWithoutItsClocksCloseLogsHowFarItCame) {

@@ -11,6 +11,7 @@
 
 #include "command.hpp"
 #include "free_port.hpp"
+#include "lines.hpp"
 #include "programs.hpp"
 #include "soak_size.hpp"
 
@@ -210,6 +211,26 @@ TEST_F(Mpi, LN1_MpirunStartsAProcessForEachWorker) {
   const Finished run = run_to_end(folder_, kMpirun, mpirun(3));
   EXPECT_EQ(run.code, 0) << run.err;
   EXPECT_THAT(run.out, HasSubstr("tick 20\n"));
+}
+
+TEST_F(Mpi, LN1_ApplicationsHaveTheFingerprintOfOneCommand) {
+  struct Case {
+    const char* file;
+    int workers;
+  };
+  for (const auto& [file, workers] : {Case{"cartpole", 3}, Case{"parameter_server", 3}, Case{"rnn_lm", 2}}) {
+    const Words words{kCaftan, "run", kConfigs + "/" + file + ".test.toml", "run.deterministic=true"};
+    const Finished by_mpirun =
+        run_to_end(folder_, kMpirun,
+                   Words{"--allow-run-as-root", "--oversubscribe", "-n", std::to_string(workers)} + words +
+                       Words{"run.placement=hosts", "run.launcher=mpi", "cluster.secret_file=" + (folder_ / "s")});
+    EXPECT_EQ(by_mpirun.code, 0) << by_mpirun.err;
+    const Finished here = run_to_end(folder_, kCaftan, Words(words.begin() + 1, words.end()));
+    EXPECT_EQ(here.code, 0) << here.err;
+    const std::string fingerprint = line_with(by_mpirun.out, "fingerprint sha256:");
+    EXPECT_NE(fingerprint, "") << file;
+    EXPECT_EQ(fingerprint, line_with(here.out, "fingerprint sha256:")) << file;
+  }
 }
 
 TEST_F(Mpi, LN4_MpirunWithTooFewProcesses) {

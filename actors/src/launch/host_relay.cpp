@@ -94,6 +94,7 @@ class Relay {
   Result<void> begin(const run::BeginRelay& begin);
   Result<void> start(int number, const std::string& name);
   void pass_on(int number, Relayed& relayed);
+  void judge_silence(const run::Event& event);
   void pass_on_log(int number, Relayed& relayed, bool everything);
 
   const WorkerMain& worker_main_;
@@ -101,6 +102,8 @@ class Relay {
   const int out_;
   bool input_is_open_ = true;
   run::StreamFrames frames_;
+  unsigned silence_s_ = 0;
+  bool judges_silence_ = false;
   RelayFolder folder_;                // ends after the processes
   std::map<int, Relayed> processes_;  // by number in the plan
 };
@@ -137,6 +140,7 @@ Result<void> Relay::start(int number, const std::string& name) {
 }
 
 Result<void> Relay::begin(const run::BeginRelay& begin) {
+  silence_s_ = static_cast<unsigned>(std::clamp<std::int64_t>(begin.silence_s, 0, 1'000'000));
   if (auto taken = folder_.take(begin.run_directory, begin.resolved); !taken) return taken;
   for (const auto& [number, name] : begin.processes) {
     if (auto started = start(number, name); !started) return started;
@@ -155,6 +159,7 @@ Result<void> Relay::take(const run::ToRelay& message) {
                  [&](const run::RelayCommand& command) {
                    if (ChildProcess* to = process(command.process)) to->send(command.command);
                  },
+                 [](const run::LauncherAlive&) {},
                  [&](const run::KillProcess& killed) {
                    if (ChildProcess* victim = process(killed.process)) victim->kill();
                  },
@@ -168,6 +173,7 @@ Result<void> Relay::read_input() {
   const ssize_t size = ::read(STDIN_FILENO, bytes.data(), bytes.size());
   if (size < 0 && errno == EINTR) return {};
   if (size <= 0) input_is_open_ = false;
+  if (judges_silence_) ::alarm(silence_s_);
   if (size > 0) frames_.append({bytes.data(), static_cast<std::size_t>(size)});
   for (;;) {
     const auto frame = frames_.next();
@@ -191,10 +197,21 @@ void Relay::pass_on_log(int number, Relayed& relayed, bool everything) {
   }
 }
 
+/// LN-15: from now on a launcher that is silent ends this process, by SIGALRM, also while it waits to write: the
+/// network to the launcher's host may be what the worker has lost. Before that a launcher may be stopped for as long as
+/// its user likes.
+void Relay::judge_silence(const run::Event& event) {
+  if (judges_silence_ || (!std::holds_alternative<run::PeerLost>(event.body) && !std::holds_alternative<run::Failed>(event.body)))
+    return;
+  judges_silence_ = true;
+  ::alarm(silence_s_);
+}
+
 void Relay::pass_on(int number, Relayed& relayed) {
   // Checked first: once a process has ended, all of its events and its log can be read.
   const auto death = relayed.process->take_death();
   while (auto event = relayed.process->next_event()) {
+    judge_silence(*event);
     send(run::RelayEvent{.process = number, .event = *std::move(event)});
   }
   pass_on_log(number, relayed, death.has_value());

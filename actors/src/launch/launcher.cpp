@@ -228,6 +228,8 @@ Result<void> Launch::start_hosts() {
     remote.words = launchers::ssh_words(host.address, options_.executable, std::filesystem::current_path().string(),
                                         options_.application.run.start_timeout);
     remote.begin.run_directory = folder;
+    remote.beat = options_.application.cluster.heartbeat;
+    remote.begin.silence_s = 1 + std::chrono::ceil<std::chrono::seconds>(run::kFarBeatsUntilLost * remote.beat).count();
     remote.begin.resolved = app::resolved_text(options_.application, options_.types);
     const auto started = RemoteHost::start(remote);
     if (!started) return Error(started.error().code(), "host '" + host.name + "': " + started.error().text());

@@ -174,6 +174,10 @@ void RemoteHost::add_to(std::vector<pollfd>& waited) const {
 
 void RemoteHost::read() {
   if (reaped_) return;
+  if (output_is_open_ && clock_.now() >= next_beat_ && commands_.waiting() == 0) {
+    next_beat_ = clock_.now() + options_.beat;
+    send(run::LauncherAlive{});
+  }
   if (output_is_open_) commands_.flush();
   if (output_is_open_ && has_room()) read_frames();
   if (errors_are_open_) read_errors();

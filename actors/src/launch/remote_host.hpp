@@ -25,6 +25,7 @@ struct RemoteHostOptions {
   std::string address{};  ///< likewise
   std::vector<std::string> words{};
   run::BeginRelay begin{};
+  base::Duration beat{};                        ///< period of the launcher's signs of life
   std::map<int, std::filesystem::path> logs{};  ///< where the log of each process is collected
 };
 
@@ -99,6 +100,7 @@ class RemoteHost {
   bool has_ended_ = false;  // the command
   bool reaped_ = false;     // likewise, and its processes are lost
   base::TimePoint give_up_at_ = base::kNever;
+  base::TimePoint next_beat_{};
   std::string error_text_;  // the last line of standard error, as far as it has come
   std::string last_line_;
   std::vector<std::string> lines_;

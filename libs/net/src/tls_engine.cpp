@@ -68,10 +68,9 @@ struct TlsEngine::State {
   Proof key{};  ///< the pre-shared key
   Context context;
   Connection ssl;
-  wire::Bytes kept;       ///< cipher text that was fed
+  wire::Bytes kept;       ///< cipher text that was fed, or what may be the start of a handshake without TLS
   wire::ByteView unread;  ///< what OpenSSL has not taken yet of the cipher text that was fed or lent
   wire::Bytes outgoing;   ///< cipher text
-  wire::Bytes first;      ///< bytes that may be the start of a handshake without TLS
   bool sniffed = false;
   bool is_open = false;
   bool has_ended = false;
@@ -328,9 +327,9 @@ Result<void> TlsEngine::State::go_on() {
 /// Looks whether the peer speaks the handshake without TLS. Returns whether the bytes are for TLS, and sets `cipher` to
 /// all of them.
 Result<bool> TlsEngine::State::sniff(wire::ByteView& cipher) {
-  wire::append(first, cipher);
-  const std::size_t known = std::min(first.size(), kPlainStart.size());
-  if (std::memcmp(first.data(), kPlainStart.data(), known) == 0) {
+  wire::append(kept, cipher);
+  const std::size_t known = std::min(kept.size(), kPlainStart.size());
+  if (std::memcmp(kept.data(), kPlainStart.data(), known) == 0) {
     if (known < kPlainStart.size()) return false;
     const Error error(Errc::protocol_mismatch,
                       is_client ? "the server speaks no TLS, the client does: tls.mode must be the same in both files"
@@ -339,7 +338,7 @@ Result<bool> TlsEngine::State::sniff(wire::ByteView& cipher) {
     return fail(error);
   }
   sniffed = true;
-  cipher = first;
+  cipher = kept;
   return true;
 }
 

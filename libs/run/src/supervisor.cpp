@@ -378,8 +378,10 @@ std::string Supervisor::stragglers() const {
   const Late named = are(Late::unanswered) ? Late::unanswered : are(Late::running) ? Late::running : Late::leaving;
   std::string names;
   std::size_t count = 0;
+  bool is_far = false;
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     if (workers_[i].late != named || i == reasons_.dead()) continue;
+    is_far = is_far || workers_[i].is.is_far;
     if (++count <= kMostNames) names += (names.empty() ? "" : ", ") + workers_[i].is.name;
   }
   if (count == 0) return {};
@@ -391,7 +393,8 @@ std::string Supervisor::stragglers() const {
          (kill_ == Kill::second_interrupt
               ? " when the second Ctrl-C came"
               : " within " + format_duration(options_.stop_timeout.count()) + " (run.stop_timeout)") +
-         (count == 1 ? " and was killed" : " and were killed");
+         (count == 1 ? " and was killed" : " and were killed") +
+         (is_far ? ", on a host that cannot be reached once that host notices it" : "");
 }
 
 Error Supervisor::reason() const {

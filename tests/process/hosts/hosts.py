@@ -19,6 +19,7 @@ from namespaces import Hosts, Missing, Recording, command_of, kill
 STOP_TIMEOUT_S = 5  # run.stop_timeout
 BEAT_S = 1          # cluster.heartbeat
 SILENCE_S = 5 * BEAT_S
+FAR_SILENCE_S = 13 * BEAT_S  # LN-15
 OUTAGE_S = 3        # heals up to 1 s later (session.md), and a connection may have been silent for a beat before
 COUNT = 4
 #           file                      of the run                        where its roles are
@@ -120,8 +121,8 @@ class Trial:
             expect((names > 0) == is_open and (found > 0) == is_open and len(pieces) > 50,
                    f"{len(data)} bytes between hosts {overrides}: {names} names, {found} of {len(pieces)} pieces of parameters")
 
-    def outages(self, settings):
-        """Cuts the link of one host after another for less than the silence that the run allows, then one for good."""
+    def outages(self, settings, lost):
+        """Cuts the link of one host after another for less than the silence that the run allows, then that of `lost` for good."""
         file, _, roles = RUNS[0]
         log = self.hosts.folder / "outages.log"
         with open(log, "wb") as text:
@@ -137,13 +138,18 @@ class Trial:
         time.sleep(1)
         expect(run.poll() is None, f"{settings}: {COUNT} outages of {OUTAGE_S} s, {SILENCE_S} s are allowed")
         begin = time.monotonic()
-        self.hosts.cut(COUNT - 1)
+        self.hosts.cut(lost)
         run.wait()
         took = time.monotonic() - begin
-        self.hosts.join(COUNT - 1)
+        while any(self.left()) and time.monotonic() < begin + SILENCE_S + FAR_SILENCE_S + 2:
+            time.sleep(0.1)
+        ended = time.monotonic() - begin
+        left = self.left()
+        self.hosts.join(lost)
         first = next((line for line in log.read_text(encoding="utf-8").splitlines() if "error: " in line), "")
         expect(run.returncode == 1 and "cluster.heartbeat" in first and took < SILENCE_S + 2 * BEAT_S + STOP_TIMEOUT_S + 2,
-               f"{settings}: a link cut for good, {took:.1f} s: {first}")
+               f"{settings}: the link of host {lost} cut for good, {took:.1f} s: {first}")
+        expect(not left, f"{ended:.1f} s after it was cut: {len(left)} left: {[command_of(pid) for pid in left]}")
 
     def kill(self, kind, seed):
         chance = random.Random(f"{kind} {seed}")
@@ -190,10 +196,10 @@ def main():
             for run in RUNS:
                 trial.by_variables(*run)
             trial.recording()
-            for settings in (["tls.mode=on"], ["tls.mode=off"]):
-                trial.outages(settings)
+            trial.outages(["tls.mode=on"], COUNT - 1)
+            trial.outages(["tls.mode=off"], 0)
             if hosts.bound_pauses():
-                trial.outages(["cluster.channel=ucx"])  # UCX's own TCP does not bound them (docs/protocols/ucx.md)
+                trial.outages(["cluster.channel=ucx"], 1)  # UCX's own TCP does not bound them (docs/protocols/ucx.md)
             for seed in range(int(os.environ.get("CAFTAN_HOSTS_MOMENTS", "1"))):
                 for kind in ("launcher", "host", "sshd"):
                     trial.kill(kind, seed)

@@ -137,7 +137,7 @@ class TlsChannel final : public Channel, public std::enable_shared_from_this<Tls
       while (skip < vectors[i].iov_len) {
         const auto got = engine_.read(to + skip, vectors[i].iov_len - skip);
         if (!got && total == 0) return got.error();
-        if (!got) {  // the engine keeps the error for the next read, of which no socket tells
+        if (!got) {  // the engine keeps the error for the next read, which no socket reports
           unread_.store(true, std::memory_order_release);
           return Progress::full;
         }

@@ -14,7 +14,7 @@
 namespace caftan::run {
 
 /// The first line that a relay writes, before all frames. It has the version of these messages.
-inline constexpr const char* kRelayGreeting = "caftan relay 1\n";
+inline constexpr const char* kRelayGreeting = "caftan relay 2\n";
 
 // ---- launcher -> relay
 
@@ -23,11 +23,12 @@ struct BeginRelay {
   std::string run_directory{};  ///< absolute path, the same on each host
   std::string resolved{};       ///< the text of its resolved.toml
   std::vector<std::pair<std::int32_t, std::string>>
-      processes{};  ///< number in the plan, and name for lists of processes
+      processes{};             ///< number in the plan, and name for lists of processes
+  std::int64_t silence_s = 0;  ///< LN-15: so long the launcher may be silent once a worker has lost a peer
 
   template <class Archive>
   void serialize(Archive& archive, unsigned) {
-    archive& run_directory& resolved& processes;
+    archive& run_directory& resolved& processes& silence_s;
   }
 };
 struct RelayCommand {
@@ -48,7 +49,9 @@ struct KillProcess {
     archive& process;
   }
 };
-using ToRelay = std::variant<BeginRelay, RelayCommand, KillProcess>;
+/// The launcher's sign of life.
+struct LauncherAlive : WithoutFields {};
+using ToRelay = std::variant<BeginRelay, RelayCommand, KillProcess, LauncherAlive>;
 
 // ---- relay -> launcher
 
