@@ -169,14 +169,19 @@ void check_role_hosts(const Reading& reading) {
   }
 }
 
+constexpr const char* kMakeSecret =
+    "; make one: (umask 077; openssl rand -hex 32 > cluster.secret), copy it to every host, and name it there";
+
 void check_secret_file(const Reading& reading, const std::filesystem::path& file) {
   const SettingsNode& node = *reading.value("cluster", "secret_file");
   const std::string shown = std::get<std::string>(node.scalar);
   const std::string subject = "secret_file " + quote_toml(shown) + " ";
+  // The path as commands here take it: that in a file is relative to the file.
+  const std::string make_one =
+      "; make one: (umask 077; openssl rand -hex 32 > " + file.string() + "), and copy it to every host";
   struct stat status {};
   if (::stat(file.c_str(), &status) != 0) {
-    return reading.local_finding(node.place, subject + "does not exist; make one: (umask 077; openssl rand -hex 32 > " +
-                                                 shown + "), the same on every host");
+    return reading.local_finding(node.place, subject + "does not exist" + make_one);
   }
   if (!S_ISREG(status.st_mode)) return reading.local_finding(node.place, subject + "is not a file");
   if ((status.st_mode & 066) != 0) {
@@ -184,15 +189,13 @@ void check_secret_file(const Reading& reading, const std::filesystem::path& file
     const bool writable = (status.st_mode & 022) != 0;
     return reading.local_finding(node.place, subject + "can be " + (readable ? "read" : "") +
                                                  (readable && writable ? " and " : "") + (writable ? "written" : "") +
-                                                 " by others; chmod 600 " + shown);
+                                                 " by others; chmod 600 " + file.string());
   }
   const auto secret = read_secret_file(file);
   if (secret) return;
   const Error& error = secret.error();
-  reading.local_finding(node.place, error.code() == Errc::invalid_config
-                                        ? subject + error.text() + "; make one: (umask 077; openssl rand -hex 32 > " +
-                                              shown + "), the same on every host"
-                                        : "secret_file " + error.text());
+  reading.local_finding(node.place, error.code() == Errc::invalid_config ? subject + error.text() + make_one
+                                                                         : "secret_file " + error.text());
 }
 
 /// Checks a file of [tls], which is on this machine. @param is_secret  others must not read it
@@ -206,8 +209,7 @@ void check_tls_file(const Reading& reading, const char* key, const std::optional
   }
   if (!S_ISREG(status.st_mode)) return reading.local_finding(node.place, subject + "is not a file");
   if (is_secret && (status.st_mode & 066) != 0) {
-    reading.local_finding(
-        node.place, subject + "can be read or written by others; chmod 600 " + std::get<std::string>(node.scalar));
+    reading.local_finding(node.place, subject + "can be read or written by others; chmod 600 " + file->string());
   }
 }
 
@@ -306,11 +308,11 @@ void check_placement(const Reading& reading) {
   } else if (!secret_given) {
     const HostSpec& first = application.hosts.front();
     if (first.address.empty() || is_loopback(first.address)) {
-      reading.diagnostics.error(place, "placement = \"hosts\" needs cluster.secret_file");
+      reading.diagnostics.error(place, "placement = \"hosts\" needs cluster.secret_file" + std::string(kMakeSecret));
     } else {
       reading.diagnostics.error(
           address_place(reading, first),
-          "host '" + first.name + "' listens beyond loopback, that needs " + "cluster.secret_file");
+          "host '" + first.name + "' listens beyond loopback, that needs cluster.secret_file" + kMakeSecret);
     }
   }
   const ChannelFacts& chosen = channel_on_host(application.cluster.channel);

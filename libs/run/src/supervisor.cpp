@@ -182,8 +182,11 @@ void Supervisor::died(int process, Death death, const std::string& where, base::
     const std::string why = describe(death) + (where.empty() ? "" : " in " + where);
     if (goes_on_without(i, reached, why, now)) continue;
     want_stop(Ending::failed);
-    reasons_.add_death(i, why + (where.empty() ? " after " : ", ") + format_fixed(seconds(now), 1) + " s",
-                       ended_on_its_own(process));
+    // Behind the reason, and before the way out, which follows a semicolon.
+    std::string text = why;
+    text.insert(std::min(why.find("; "), why.size()),
+                (where.empty() ? " after " : ", ") + format_fixed(seconds(now), 1) + " s");
+    reasons_.add_death(i, text, ended_on_its_own(process));
   }
 }
 
@@ -221,7 +224,10 @@ std::string Supervisor::hint_for_slow_processes(State awaited) const {
   if (options_.heartbeat == base::Duration::zero()) return {};
   std::set<int> processes;
   for (const Worker& worker : workers_) {
-    if (worker.is.here && worker.state < awaited) processes.insert(worker.is.process);
+    if (!worker.is.here || worker.state >= awaited) continue;
+    if (worker.is.is_far && worker.state == State::expected)
+      return "; its host has not shown that it runs there: try ssh by hand";
+    processes.insert(worker.is.process);
   }
   const std::string living = processes.size() == 1
                                  ? "its process lives"

@@ -41,7 +41,8 @@ TEST(Hosts, BI1_PlacementNeedsHostsAndASecret) {
             one("app.toml:10:13: error: placement = \"hosts\" needs [hosts.NAME] with an address and "
                 "cluster.secret_file\n"));
   EXPECT_EQ(check("[run]\nplacement = \"hosts\"\n[hosts.head]\naddress = \"127.0.0.1:29500\"\n"),
-            one("app.toml:10:13: error: placement = \"hosts\" needs cluster.secret_file\n"));
+            one("app.toml:10:13: error: placement = \"hosts\" needs cluster.secret_file; make one: (umask 077; openssl "
+                "rand -hex 32 > cluster.secret), copy it to every host, and name it there\n"));
 }
 
 TEST(Hosts, LN3_ALauncherGivesTheAddressesThatTheFileLeavesOut) {
@@ -93,7 +94,8 @@ TEST(Hosts, LN2_ALauncherIsNotReadInOtherPlacements) {
 
 TEST(Hosts, BI1_ListeningBeyondLoopbackNeedsASecret) {
   EXPECT_EQ(check("[run]\nplacement = \"hosts\"\n[hosts.head]\naddress = \"192.0.2.10:29500\"\n"),
-            one("app.toml:12:11: error: host 'head' listens beyond loopback, that needs cluster.secret_file\n"));
+            one("app.toml:12:11: error: host 'head' listens beyond loopback, that needs cluster.secret_file; make one: "
+                "(umask 077; openssl rand -hex 32 > cluster.secret), copy it to every host, and name it there\n"));
 }
 
 TEST(Hosts, BI1_AddressesThatDoNotParse) {
@@ -138,7 +140,8 @@ TEST(Hosts, BI1_UnixSocketsDoNotReachOtherHosts) {
   EXPECT_EQ(
       check("[cluster]\nchannel = \"unix\"\n[hosts.head]\naddress = \"127.0.0.1:29500\"\n", {"run.placement=hosts"}),
       "app.toml:10:11: error: channel = \"unix\" does not reach other hosts; use \"auto\", \"tcp\" or \"ucx\"\n"
-      "command line: error: run.placement=hosts: placement = \"hosts\" needs cluster.secret_file\n"
+      "command line: error: run.placement=hosts: placement = \"hosts\" needs cluster.secret_file; make one: (umask "
+      "077; openssl rand -hex 32 > cluster.secret), copy it to every host, and name it there\n"
       "error: 2 errors; app.toml is not valid\n");
 }
 
@@ -211,7 +214,8 @@ class SecretFile : public ::testing::Test {
     return found;
   }
 
-  const std::string kFix = "; make one: (umask 077; openssl rand -hex 32 > cluster.secret), the same on every host\n";
+  const std::string kFix =
+      "; make one: (umask 077; openssl rand -hex 32 > cluster.secret), and copy it to every host\n";
   static constexpr auto kPrivate = std::filesystem::perms::owner_read | std::filesystem::perms::owner_write;
   std::filesystem::path folder_;
 };
@@ -219,8 +223,7 @@ class SecretFile : public ::testing::Test {
 TEST_F(SecretFile, BI1_MissingIsAWarningInCheckAndAnErrorInRun) {
   const std::string text =
       "secret_file \"cluster.secret\" does not exist; make one: (umask 077; openssl rand -hex 32 > cluster.secret), "
-      "the "
-      "same on every host\n";
+      "and copy it to every host\n";
   EXPECT_EQ(check(LoadMode::check), "app.toml:12:15: warning: " + text);
   EXPECT_EQ(check(LoadMode::run), one("app.toml:12:15: error: " + text));
 }
