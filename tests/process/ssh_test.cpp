@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iterator>
 #include <random>
+#include <thread>
 
 #include "command.hpp"
 #include "free_port.hpp"
@@ -114,16 +115,19 @@ TEST_F(Ssh, LN12_LogsAndResultsOfAllHostsAreInOneFolder) {
 struct Refused {
   std::string plays;
   std::string error;
+  std::string way_out{};
 };
 class HostThatFails : public Ssh, public ::testing::WithParamInterface<Refused> {};
 INSTANTIATE_TEST_SUITE_P(
     Ways, HostThatFails,
     ::testing::Values(Refused{"password",
                               "ssh 127.0.0.3 ended with exit code 255: me@127.0.0.3: Permission denied "
-                              "(publickey,password).; ssh may ask for no password here"},
+                              "(publickey,password). after ",
+                              " s; ssh may ask for no password here: put your key there"},
                       Refused{"down",
                               "ssh 127.0.0.3 ended with exit code 255: ssh: connect to host 127.0.0.3 port 22: No "
-                              "route to host; try ssh 127.0.0.3 by hand"},
+                              "route to host after ",
+                              " s; try ssh 127.0.0.3 by hand\n"},
                       Refused{"missing", "ssh 127.0.0.3 ended with exit code 127: "},
                       Refused{"banner", "malformed_payload: \"Welcome to 127.0.0.3\" came instead of a greeting"}),
     [](const auto& info) { return info.param.plays; });
@@ -132,7 +136,8 @@ TEST_P(HostThatFails, LN13_IsNamedAndEndsTheRun) {
   Command command(folder_, env_, run(GetParam().plays));
   EXPECT_EQ(command.wait(), 1);
   EXPECT_THAT(command.err(),
-              AllOf(HasSubstr("error: echo-1 "), HasSubstr("was lost with host 'far': " + GetParam().error)));
+              AllOf(HasSubstr("error: echo-1 "), HasSubstr("was lost with host 'far': " + GetParam().error),
+                    HasSubstr(GetParam().way_out)));
   EXPECT_TRUE(command.nothing_is_left(5s));
 }
 
@@ -195,6 +200,21 @@ TEST_P(Killed, LN13_AKilledRelayEndsTheRunAndItsWorkers) {
   ::kill(relay, SIGKILL);
   EXPECT_EQ(command.wait(), 1) << command.err();
   EXPECT_THAT(command.err(), ContainsRegex("error: echo-[01]( \\(pid [0-9]+\\))? was lost with host '(node|far)'"));
+  EXPECT_TRUE(command.nothing_is_left(5s));
+}
+
+TEST_F(Ssh, LN15_ARelayWhoseWorkerHasLostAPeerEndsWithoutItsLaunchersSignOfLife) {
+  Words words = endless_;
+  words.push_back("cluster.heartbeat=100ms");
+  Command command(folder_, env_, run("", words));
+  ASSERT_TRUE(command.wait_for_line("tick 5")) << command.err();
+  command.signal(SIGSTOP);  // it is silent, as behind a network that was cut, while ssh lives
+  ::kill(command.worker("ticker"), SIGKILL);
+  const auto until = std::chrono::steady_clock::now() + 30s;
+  while (find("caftan-relay") != 0 && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+  EXPECT_EQ(find("caftan-relay"), 0);
+  command.signal(SIGCONT);
+  EXPECT_EQ(command.wait(), 1) << command.err();
   EXPECT_TRUE(command.nothing_is_left(5s));
 }
 

@@ -201,7 +201,8 @@ void Relay::pass_on_log(int number, Relayed& relayed, bool everything) {
 /// network to the launcher's host may be what the worker has lost. Before that a launcher may be stopped for as long as
 /// its user likes.
 void Relay::judge_silence(const run::Event& event) {
-  if (judges_silence_ || (!std::holds_alternative<run::PeerLost>(event.body) && !std::holds_alternative<run::Failed>(event.body)))
+  if (judges_silence_ ||
+      (!std::holds_alternative<run::PeerLost>(event.body) && !std::holds_alternative<run::Failed>(event.body)))
     return;
   judges_silence_ = true;
   ::alarm(silence_s_);
