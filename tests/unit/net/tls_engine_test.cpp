@@ -447,6 +447,29 @@ TEST(TlsEngine, TS9_FilesThatHaveLainForLongAreReadAnewOnceTheyChange) {
   EXPECT_EQ(names_of_head(), Names{"again"}) << "changed just now";
 }
 
+TEST(TlsEngine, TS9_AFileThatWasChangedJustNowMayChangeAgainAtTheSameTime) {
+  const Certificates certificates;
+  const TlsKeys node = certificates.issue("node");
+  TlsKeys head = certificates.issue("head");
+  std::uintmax_t size = 0;
+  const auto later = std::filesystem::file_time_type::clock::now() + 60s;
+  const auto expect_name = [&](const std::string& name) {
+    do {  // the size of a signature is not always the same
+      head = certificates.keys_of("head", certificates.authority().issue({name}).value());
+    } while (size != 0 && std::filesystem::file_size(head.files.certificate) != size);
+    size = std::filesystem::file_size(head.files.certificate);
+    for (const auto* file : {&head.files.certificate, &head.files.key, &head.files.authority}) {
+      std::filesystem::last_write_time(*file, later);
+    }
+    Wire wire(node, head);
+    wire.run();
+    ASSERT_TRUE(wire.client.is_open());
+    EXPECT_EQ(wire.client.peer_names(), std::vector<std::string>{name});
+  };
+  expect_name("renewed");
+  expect_name("another");
+}
+
 TEST(TlsEngine, TS10_TheSendingKeyIsRenewed) {
   Wire wire(keys(), keys());
   wire.run();
