@@ -84,6 +84,21 @@ TEST_F(Tls, TS4_ACertificateForAnotherNameIsRefusedAtBothSides) {
   EXPECT_THAT(head.err(), HasSubstr("is for elsewhere: it needs one of"));
 }
 
+TEST_F(Tls, TS3_AKeyOfAnotherCertificateIsNamedByCheckAndRefusedBeforeTheStart) {
+  const net::TlsAuthority authority = net::TlsAuthority::make().value();
+  folder_.write("authority.pem", authority.pair().certificate);
+  write_certificate(authority, "head", "head");
+  write_certificate(authority, "node", "node");
+  write_file("[tls]\nauthority = \"authority.pem\"\n");
+  const std::vector<std::string> wrong{"tls.certificate=head.pem", "tls.key=node.key"};
+  const Finished run = run_to_end(folder_, kTicking, words("head", wrong));
+  EXPECT_EQ(run.code, 1) << run.err;
+  EXPECT_THAT(run.err, HasSubstr("node.key is not the key of tls.certificate "));
+  const Finished check = run_to_end(folder_, kTicking, {"check", "t.toml", wrong[0], wrong[1]});
+  EXPECT_EQ(check.code, 0) << check.err;
+  EXPECT_THAT(check.err, HasSubstr("node.key is not the key of tls.certificate "));
+}
+
 TEST_F(Tls, TS6_TlsOnOneSideOnlyIsNamedAtBothSides) {
   write_file("");
   Command head(folder_, kTicking, words("head", {"tls.mode=on"}));

@@ -241,6 +241,10 @@ void use_huge_pages() {
 }
 
 int print_check(const CommandLine& line, const app::Application& application) {
+  // Files that are missing have been named already.
+  if (const auto fits = actors::check_certificates(application); !fits && fits.error().code() == Errc::invalid_config) {
+    std::fputs(("warning: " + printable(fits.error().text()) + "\n").c_str(), stderr);
+  }
   const std::size_t roles = application.roles.size();
   const std::size_t workers = app::make_plan(application).workers.size();
   return print(stdout, printable(line.file.string()) + " is valid: " + std::to_string(roles) +

@@ -8,7 +8,9 @@
 #include <cstring>
 #include <utility>
 
+#include "caftan/app/internal/plan.hpp"
 #include "caftan/app/internal/secret_file.hpp"
+#include "caftan/net/internal/tls_engine.hpp"
 #include "caftan/transport/internal/endpoint.hpp"
 
 namespace caftan::actors {
@@ -97,7 +99,17 @@ std::string loopback_warning(const app::Application& application) {
          first.name + ".interface";
 }
 
+Result<void> check_certificates(const app::Application& application) {
+  if (app::tls_use(application) != app::TlsUse::certificates) return {};
+  const app::TlsSettings& tls = application.tls;
+  net::TlsKeys keys;
+  keys.files = {tls.certificate.value_or(""), tls.key.value_or(""), tls.authority.value_or("")};
+  const auto engine = net::TlsEngine::server(keys);
+  return engine ? Result<void>() : Result<void>(engine.error());
+}
+
 Result<RunAddresses> RunAddresses::make(const app::Application& application, const app::Plan& plan) {
+  if (auto fits = check_certificates(application); !fits) return fits.error();
   switch (application.run.placement) {
     case app::Placement::one_process:
       return RunAddresses(Kind::local, "loopback");

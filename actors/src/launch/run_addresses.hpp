@@ -35,12 +35,17 @@ std::string about_channel(const app::Application& application, const app::Plan& 
 /// looks the name up.
 std::string loopback_warning(const app::Application& application);
 
+/// Checks the files of [tls], where certificates are used: that they can be read and fit, and that this host's own
+/// certificate is valid now. Errors: io_error, invalid_config; the text names the file.
+Result<void> check_certificates(const app::Application& application);
+
 /// Returns a new secret as 64 hexadecimal digits. Errors: io_error.
 Result<std::string> random_hex();
 
 class RunAddresses {
  public:
-  /// Errors: io_error (the folder, the secret file), invalid_config (an empty or short secret).
+  /// Errors: io_error (the folder, the secret file), invalid_config (an empty or short secret); as of
+  /// check_certificates.
   static Result<RunAddresses> make(const app::Application& application, const app::Plan& plan);
   const std::string& secret() const noexcept { return secret_; }
   /// Returns the kind of channel for the heading: "shm", "unix", "tcp", "ucx", "loopback".
