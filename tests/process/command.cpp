@@ -44,7 +44,7 @@ std::vector<std::string> words_of(const Folder& folder, const std::string& progr
   bool chosen = std::ranges::any_of(arguments, chooses_channel);
   std::ifstream file(folder.path() / arguments[1]);
   for (std::string line; std::getline(file, line);) chosen = chosen || chooses_channel(line);
-  if (!chosen) words.push_back(std::string("cluster.channel=") + kind);
+  if (!chosen) words.insert(words.begin() + 3, std::string("cluster.channel=") + kind);  // behind the file
   return words;
 }
 
