@@ -73,7 +73,7 @@ class Launch {
   void show_heading();
   Result<void> start();
   Result<void> start_children();
-  bool is_remote(const app::PlannedWorker& worker) const;
+  static bool is_remote(const LaunchOptions& options, const app::PlannedWorker& worker);
   Result<void> start_hosts();
   void start_failed(const Error& error);
   void assign(int process);
@@ -124,16 +124,13 @@ run::SupervisorOptions Launch::supervisor_options(const LaunchOptions& options) 
       .stop_timeout = run.stop_timeout,
       .heartbeat = watched ? options.application.cluster.heartbeat : base::Duration::zero(),
       .wall = run.wall};
-  const auto is_far = [&](const app::PlannedWorker& worker) {
-    return options.by_ssh && worker.host != options.application.hosts.front().name;
-  };
   for (const app::PlannedWorker& worker : options.plan.workers) {
     supervised.workers.push_back({.name = worker.name,
                                   .role = worker.role,
                                   .process = worker.process,
                                   .drives = worker.drives,
                                   .here = std::ranges::find(options.workers, worker.id) != options.workers.end(),
-                                  .is_far = is_far(worker),
+                                  .is_far = is_remote(options, worker),
                                   .may_be_lost = worker.may_be_lost});
   }
   return supervised;
@@ -210,8 +207,8 @@ Result<void> Launch::start_children() {
   return {};
 }
 
-bool Launch::is_remote(const app::PlannedWorker& worker) const {
-  return options_.by_ssh && worker.host != options_.application.hosts.front().name;
+bool Launch::is_remote(const LaunchOptions& options, const app::PlannedWorker& worker) {
+  return options.by_ssh && worker.host != options.application.hosts.front().name;
 }
 
 /// Starts a relay on each host but the first, which is this one (LN-9).
@@ -220,7 +217,7 @@ Result<void> Launch::start_hosts() {
   for (const app::HostSpec& host : options_.application.hosts) {
     RemoteHostOptions remote{.name = host.name, .address = host.address};
     for (const app::PlannedWorker& worker : options_.plan.workers) {
-      if (worker.host != host.name || !is_remote(worker)) continue;
+      if (worker.host != host.name || !is_remote(options_, worker)) continue;
       remote.begin.processes.emplace_back(worker.process, worker.name);
       remote.logs[worker.process] = record_.directory().log_file(worker.name);
     }
@@ -318,7 +315,7 @@ void Launch::take_ready(std::size_t worker) {
   line.resize(widest + 4, ' ');
   const pid_t pid = processes_[static_cast<std::size_t>(planned(worker).process)]->pid();
   if (pid != 0) line += "pid " + std::to_string(pid);
-  if (is_remote(planned(worker))) line += " on " + planned(worker).host;
+  if (is_remote(options_, planned(worker))) line += " on " + planned(worker).host;
   if (pid != 0) line += "  ";
   view_.note(line + "ready after " + format_fixed(std::chrono::duration<double>(elapsed()).count(), 2) + " s");
 }

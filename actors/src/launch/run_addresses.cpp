@@ -94,8 +94,7 @@ std::string loopback_warning(const app::Application& application) {
     return {};
   return "warning: hosts." + first.name + ".address, '" + first.address +
          "', is an address of this machine alone (127.0.0.0/8, see /etc/hosts): workers of other hosts cannot reach "
-         "it; write its "
-         "number there, or hosts." +
+         "it; write its number there, or hosts." +
          first.name + ".interface";
 }
 

@@ -400,7 +400,7 @@ std::string Supervisor::stragglers() const {
               ? " when the second Ctrl-C came"
               : " within " + format_duration(options_.stop_timeout.count()) + " (run.stop_timeout)") +
          (count == 1 ? " and was killed" : " and were killed") +
-         (is_far ? ", on a host that cannot be reached once that host notices it" : "");
+         (is_far ? "; a host that cannot be reached ends its processes by itself" : "");
 }
 
 Error Supervisor::reason() const {
