@@ -1,8 +1,9 @@
-// In builds with ThreadSanitizer only. Debian's CAF is not instrumented. The sanitizer does not see three orders that
-// CAF keeps, and takes each for a race: a message is read after it was put into the mailbox; an actor handles a message
-// after it has handled the one before, on whichever thread; the last reference to an actor is given back after all
-// others. The dynamic linker prefers the functions below, which do what CAF 0.17.6 does and say so to the sanitizer.
-// With them no report of CAF has to be suppressed; of libtorch two are.
+// In builds with ThreadSanitizer only. Debian's CAF is not instrumented. The sanitizer does not see four orders that
+// CAF keeps, and takes each for a race: a message is read after it was put into the mailbox; an actor that ends frees
+// the messages in its mailbox after they were put there; an actor handles a message after it has handled the one
+// before, on whichever thread; the last reference to an actor is given back after all others. The dynamic linker
+// prefers the functions below, which do what CAF 0.17.6 does and say so to the sanitizer. With them no report of CAF
+// has to be suppressed; of libtorch some are.
 #include <dlfcn.h>
 #include <sanitizer/tsan_interface.h>
 
@@ -21,6 +22,13 @@ void intrusive_ptr_release(actor_control_block* x) {
   intrusive_ptr_release_weak(x);
 }
 
+namespace {
+
+/// An address that stands for an actor's mailbox, another one than the actor's own.
+void* mailbox_of(scheduled_actor* actor) { return reinterpret_cast<char*>(actor) + 1; }
+
+}  // namespace
+
 void scheduled_actor::enqueue(mailbox_element_ptr message, execution_unit* unit) {
   using Enqueue = void (*)(scheduled_actor*, mailbox_element_ptr, execution_unit*);
   static const auto real =
@@ -28,6 +36,7 @@ void scheduled_actor::enqueue(mailbox_element_ptr message, execution_unit* unit)
                                         "_ZN3caf15scheduled_actor7enqueueESt10unique_ptrINS_15mailbox_elementENS_"
                                         "6detail8disposerEEPNS_14execution_unitE"));
   ::__tsan_release(message.get());
+  ::__tsan_release(mailbox_of(this));
   real(this, std::move(message), unit);
 }
 
@@ -42,6 +51,14 @@ scheduled_actor::message_category scheduled_actor::categorize(mailbox_element& m
   return category;
 }
 
+bool scheduled_actor::cleanup(error&& reason, execution_unit* unit) {
+  using Cleanup = bool (*)(scheduled_actor*, error&&, execution_unit*);
+  static const auto real = reinterpret_cast<Cleanup>(
+      ::dlsym(RTLD_NEXT, "_ZN3caf15scheduled_actor7cleanupEONS_5errorEPNS_14execution_unitE"));
+  ::__tsan_acquire(mailbox_of(this));
+  return real(this, std::move(reason), unit);
+}
+
 invoke_message_result scheduled_actor::consume(mailbox_element& message) {
   using Consume = invoke_message_result (*)(scheduled_actor*, mailbox_element&);
   static const auto real =
@@ -54,9 +71,16 @@ invoke_message_result scheduled_actor::consume(mailbox_element& message) {
 
 }  // namespace caf
 
-/// Suppressed: libtorch frees a gradient accumulator, or the counter of its holders, after the last holder has let it
-/// go. Our code and libtorch count the holders down with atomic operations, but the sanitizer does not see those of
-/// libtorch.
+/// Suppressed: libtorch frees what several threads have held after the last of them has let go of it, and makes its
+/// default generator once, at its first use. It does so with atomic operations and guards, which the sanitizer does not
+/// see where libtorch's own code runs them.
 extern "C" const char* __tsan_default_suppressions() {
-  return "race:torch::autograd::AutogradMeta::~AutogradMeta\nrace:torch::autograd::impl::grad_accumulator";
+  return "race:torch::autograd::AutogradMeta::~AutogradMeta\n"  // the accumulator of a gradient
+         "race:torch::autograd::impl::grad_accumulator\n"       // likewise
+         "race:torch::autograd::DifferentiableViewMeta\n"       // likewise
+         "race:torch::autograd::SavedVariable::reset_data\n"    // what a pass needed
+         "race:c10::TensorImpl::~TensorImpl\n"                  // a storage, held by what is being sent
+         "race:c10d::\n"                                        // an operation of Gloo and its future
+         "race:c10::ivalue::Future\n"                           // likewise
+         "race:at::detail::createCPUGenerator";
 }
