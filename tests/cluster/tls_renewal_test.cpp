@@ -5,9 +5,12 @@
 #include "caftan/actors/worker.hpp"
 #include "caftan/net/internal/tls_authority.hpp"
 #include "folder.hpp"
+#include "worker/worker_options.hpp"
 
 namespace caftan::tls_renewal_test {
 namespace {
+
+using ::testing::HasSubstr;
 
 int add_one(int value) { return value + 1; }
 
@@ -72,6 +75,19 @@ TEST_F(TlsRenewal, TS9_ANewLifeMeetsRunningWorkersWithRenewedFilesAndOnlyWithThe
   EXPECT_EQ(refused.error().code(), Errc::not_authenticated) << refused.error().message();
   EXPECT_THAT(refused.error().text(), ::testing::HasSubstr("tls.authority"));
   EXPECT_EQ(a->rpc_sync<&add_one>("c", 4), 5);
+}
+
+TEST(TlsNames, AnAddressOfTheFileIsThatOfTheCertificateHoweverItIsWritten) {
+  WorkerOptions options;
+  options.tls.also_named["b"] = {"node2", "FE80:0:0:0::1"};
+  net::PeerInfo peer;
+  peer.name = "b";
+  peer.certified = {{"fe80::1"}};
+  EXPECT_TRUE(actors::check_certificate(options, peer));
+  peer.certified = {{"fe80::2"}};
+  const auto refused = actors::check_certificate(options, peer);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().text(), HasSubstr("is for fe80::2: it needs one of b, node2, fe80::1"));
 }
 
 }  // namespace

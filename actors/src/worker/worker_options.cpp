@@ -1,6 +1,9 @@
 #include "worker/worker_options.hpp"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <random>
 #include <string>
@@ -21,6 +24,15 @@ Incarnation random_incarnation() {
   std::uint64_t value = 0;
   while (value == 0) value = (std::uint64_t{device()} << 32) ^ device();
   return Incarnation{value};
+}
+
+/// Returns an IPv6 address in the one spelling in which a certificate's names come (TlsEngine::peer_names), and any
+/// other name as it is.
+std::string as_certified(const std::string& name) {
+  in6_addr address{};
+  char text[INET6_ADDRSTRLEN];
+  if (::inet_pton(AF_INET6, name.c_str(), &address) != 1) return name;
+  return ::inet_ntop(AF_INET6, &address, text, sizeof text) ? text : name;
 }
 
 }  // namespace
@@ -104,7 +116,8 @@ Result<void> check_certificate(const WorkerOptions& options, const net::PeerInfo
   if (!peer.certified) return {};
   std::vector<std::string> wanted{peer.name};
   const auto also = options.tls.also_named.find(peer.name);
-  if (also != options.tls.also_named.end()) wanted.insert(wanted.end(), also->second.begin(), also->second.end());
+  if (also != options.tls.also_named.end())
+    std::ranges::transform(also->second, std::back_inserter(wanted), as_certified);
   if (std::ranges::find_first_of(*peer.certified, wanted) != peer.certified->end()) return {};
   return Error(Errc::not_authenticated, "the certificate of '" + peer.name + "' is for " +
                                             (peer.certified->empty() ? "no name" : base::joined(*peer.certified)) +
