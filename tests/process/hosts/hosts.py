@@ -191,7 +191,7 @@ def main():
     caftan, configs = sys.argv[1:]
     try:
         with Hosts(COUNT) as hosts:
-            trial = Trial(str(Path(caftan).resolve()), Path(configs), hosts)
+            trial = Trial(str(Path(caftan).resolve()), Path(configs).resolve(), hosts)
             trial.by_ssh()
             for run in RUNS:
                 trial.by_variables(*run)

@@ -189,7 +189,7 @@ def main():
     caftan, configs = sys.argv[1:]
     try:
         with Slurm() as slurm:
-            trial = Trial(str(Path(caftan).resolve()), Path(configs), slurm)
+            trial = Trial(str(Path(caftan).resolve()), Path(configs).resolve(), slurm)
             trial.applications()
             trial.too_few()
             for seed in range(int(os.environ.get("CAFTAN_HOSTS_MOMENTS", "1"))):
