@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <condition_variable>
 #include <cstdlib>
 #include <future>
@@ -55,7 +56,9 @@ class Ucx : public ::testing::Test {
   }
   void TearDown() override {
     if (channel_) channel_->close();
-    if (peer_ >= 0) ::close(peer_);
+    for (const int fd : {peer_, to_real_}) {
+      if (fd >= 0) ::close(fd);
+    }
   }
 
   void send(const wire::Bytes& bytes) {
@@ -80,13 +83,14 @@ class Ucx : public ::testing::Test {
     ASSERT_GT(got, 41);
     bytes.resize(static_cast<std::size_t>(got));
     send(bytes);
-    ::close(fds[1]);
+    if (const int before = std::exchange(to_real_, fds[1]); before >= 0) ::close(before);
   }
 
   ThreadedExecutor executor_{{.runners = 1, .max_threads = 2}};
   std::shared_ptr<Channel> channel_;
   std::shared_ptr<Channel> real_;
   int peer_ = -1;
+  int to_real_ = -1;  // the socket of real_
   std::atomic<bool> is_over_{false};
   std::promise<void> readable_;
 };
@@ -152,6 +156,33 @@ TEST_F(Ucx, UX6_TheEndOfTheSocketIsTheEndOfTheStream) {
   open();
   ::close(std::exchange(peer_, -1));
   EXPECT_EQ(end().code(), Errc::peer_down);
+}
+
+TEST_F(Ucx, UX6_WhatComesBehindTheEndOfTheSocketIsReadBeforeTheStreamEnds) {
+  open();
+  pollfd one{peer_, POLLIN, 0};
+  ASSERT_EQ(::poll(&one, 1, -1), 1);
+  wire::Bytes address(4096);
+  const ssize_t size = ::recv(peer_, address.data(), address.size(), 0);
+  ASSERT_GT(size, 41);
+  send(record(3, 5));
+  ::close(std::exchange(peer_, -1));
+  (void)channel_->try_sleep();  // looks at the socket
+  channel_->wake(true);
+  std::array<std::byte, 8> bytes{};
+  const iovec into{bytes.data(), bytes.size()};
+  const auto nothing = channel_->read(&into, 1);
+  ASSERT_TRUE(nothing) << nothing.error().message();
+  EXPECT_EQ(*nothing, 0U);
+
+  ASSERT_EQ(::send(to_real_, address.data(), static_cast<std::size_t>(size), MSG_NOSIGNAL), size);
+  const iovec from{bytes.data(), 5};
+  ASSERT_EQ(real_->write(&from, 1).value(), 5U);
+  readable_.get_future().get();
+  EXPECT_EQ(channel_->read(&into, 1).value(), 5U);
+  const auto end = channel_->read(&into, 1);
+  ASSERT_FALSE(end);
+  EXPECT_EQ(end.error().code(), Errc::peer_down);
 }
 
 /// Both ends of a channel; what comes is read, and what may be written is written, when the test says so.
