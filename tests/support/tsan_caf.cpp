@@ -73,7 +73,8 @@ invoke_message_result scheduled_actor::consume(mailbox_element& message) {
 
 /// Suppressed: libtorch frees what several threads have held after the last of them has let go of it, and makes its
 /// default generator once, at its first use. It does so with atomic operations and guards, which the sanitizer does not
-/// see where libtorch's own code runs them.
+/// see where libtorch's own code runs them. What these lines hide of ours, a tensor that is freed while another thread
+/// uses it, the address sanitizer reports.
 extern "C" const char* __tsan_default_suppressions() {
   return "race:torch::autograd::AutogradMeta::~AutogradMeta\n"  // the accumulator of a gradient
          "race:torch::autograd::impl::grad_accumulator\n"       // likewise

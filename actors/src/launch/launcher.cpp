@@ -46,6 +46,11 @@ void raise_descriptor_limit() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+/// Whether the worker runs on another host, behind ssh.
+bool is_remote(const LaunchOptions& options, const app::PlannedWorker& worker) {
+  return options.by_ssh && worker.host != options.application.hosts.front().name;
+}
+
 class Launch {
  public:
   Launch(const LaunchOptions& options, SignalSource& signals, ExitWatch* exits, RunRecord record,
@@ -73,7 +78,6 @@ class Launch {
   void show_heading();
   Result<void> start();
   Result<void> start_children();
-  static bool is_remote(const LaunchOptions& options, const app::PlannedWorker& worker);
   Result<void> start_hosts();
   void start_failed(const Error& error);
   void assign(int process);
@@ -205,10 +209,6 @@ Result<void> Launch::start_children() {
       assign(static_cast<int>(i));
   }
   return {};
-}
-
-bool Launch::is_remote(const LaunchOptions& options, const app::PlannedWorker& worker) {
-  return options.by_ssh && worker.host != options.application.hosts.front().name;
 }
 
 /// Starts a relay on each host but the first, which is this one (LN-9).

@@ -50,7 +50,7 @@ struct SshExec {
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   ::execvp(exec.arguments[0], exec.arguments);
-  constexpr std::string_view kFailed = "the program ssh could not be started\n";
+  constexpr std::string_view kFailed = launchers::kSshNotStarted;
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kFailed.data(), kFailed.size());
   ::_exit(127);
 }

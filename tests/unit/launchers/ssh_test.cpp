@@ -34,7 +34,7 @@ TEST(Ssh, LN13_TheReasonIsNamedWithTheWayOut) {
     EXPECT_THAT(failure(255, line), EndsWith("; try ssh n1 by hand"));
   }
   EXPECT_THAT(failure(127, "sh: 1: /opt/x: not found"), EndsWith("on each host, at the same path"));
-  EXPECT_THAT(failure(127, "the program ssh could not be started"),
+  EXPECT_THAT(failure(127, std::string(kSshNotStarted)),
               EndsWith("; install ssh on this machine (Debian's package is openssh-client)"));
   EXPECT_EQ(failure(1, ""), "was lost with host 'node': ssh n1 ended with exit code 1");
   EXPECT_EQ(ssh_failure({.host = "node", .address = "n1", .by_signal = true, .number = 9, .last_line = ""}),

@@ -185,6 +185,27 @@ TEST_F(Ucx, UX6_WhatComesBehindTheEndOfTheSocketIsReadBeforeTheStreamEnds) {
   EXPECT_EQ(end.error().code(), Errc::peer_down);
 }
 
+TEST_F(Ucx, UX9_APeerThatEndsWhileMuchIsUnderWayEndsTheStreamAndNothingElse) {
+  for (int round = 0; round < 10; ++round) {
+    const auto writer = UcxWorker::open().value();
+    auto reader = UcxWorker::open().value();
+    ASSERT_TRUE(writer->connect(reader->address().value()));
+    ASSERT_TRUE(reader->connect(writer->address().value()));
+    std::vector<std::byte> bytes(1 << 20);
+    const iovec from{bytes.data(), bytes.size()};
+    ASSERT_EQ(writer->write(&from, 1, 1).value(), 1U);
+    while (!reader->has_data()) {
+      (void)writer->progress();
+      (void)reader->progress();
+    }
+    // The reader has stopped: what UCX does not send stays under way.
+    while (writer->write(&from, 1, bytes.size()).value() > 0) (void)writer->progress();
+    reader.reset();
+    while (!writer->failure()) (void)writer->progress();
+    EXPECT_EQ(writer->failure()->code(), Errc::peer_down);
+  }
+}
+
 /// Both ends of a channel; what comes is read, and what may be written is written, when the test says so.
 class UcxPair : public ::testing::Test {
  protected:
@@ -215,15 +236,6 @@ class UcxPair : public ::testing::Test {
 
   void SetUp() override {
     if (const auto there = check_ucx(); !there) GTEST_SKIP() << there.error().text();
-    make_ends();
-  }
-  void TearDown() override {
-    for (End* const end : {&sender_, &receiver_}) {
-      if (end->channel) end->channel->close();
-    }
-  }
-
-  void make_ends() {
     int fds[2];
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
     for (End* const end : {&sender_, &receiver_}) {
@@ -232,6 +244,11 @@ class UcxPair : public ::testing::Test {
     }
     for (End* const end : {&receiver_, &sender_})
       end->channel->start([end](bool reads, bool writes) { end->on_ready(reads, writes); });
+  }
+  void TearDown() override {
+    for (End* const end : {&sender_, &receiver_}) {
+      if (end->channel) end->channel->close();
+    }
   }
 
   /// Writes until `sent_` has reached `size`, and waits for room meanwhile.
@@ -315,27 +332,6 @@ TEST_F(UcxPair, UX5_AThreadThatSleepsIsWokenForWhatAnotherThreadHasTaken) {
   receiver_.channel->wake(true);
   sender_.channel->wake(true);
   receive_up_to(sent_);
-}
-
-TEST_F(Ucx, UX9_APeerThatEndsWhileMuchIsUnderWayEndsTheStreamAndNothingElse) {
-  for (int round = 0; round < 10; ++round) {
-    const auto writer = UcxWorker::open().value();
-    auto reader = UcxWorker::open().value();
-    ASSERT_TRUE(writer->connect(reader->address().value()));
-    ASSERT_TRUE(reader->connect(writer->address().value()));
-    std::vector<std::byte> bytes(1 << 20);
-    const iovec from{bytes.data(), bytes.size()};
-    ASSERT_EQ(writer->write(&from, 1, 1).value(), 1U);
-    while (!reader->has_data()) {
-      (void)writer->progress();
-      (void)reader->progress();
-    }
-    // The reader has stopped: what UCX does not send stays under way.
-    while (writer->write(&from, 1, bytes.size()).value() > 0) (void)writer->progress();
-    reader.reset();
-    while (!writer->failure()) (void)writer->progress();
-    EXPECT_EQ(writer->failure()->code(), Errc::peer_down);
-  }
 }
 
 /// As UcxPair, over shared memory of UCX, which does not report that there is room again.

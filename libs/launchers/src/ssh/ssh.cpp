@@ -21,8 +21,7 @@ bool has_one_of(const std::string& text, std::initializer_list<std::string_view>
 
 std::string way_out(const SshEnd& end) {
   if (end.by_signal) return {};
-  // The launcher's own copy, which was to become ssh, writes this line.
-  if (has_one_of(end.last_line, {"the program ssh could not be started"}))
+  if (has_one_of(end.last_line, {kSshNotStarted}))
     return "; install ssh on this machine (Debian's package is openssh-client)";
   if (end.number == kNoProgram || end.number == kNotRunnable) {
     return "; the program has to be on each host, at the same path";

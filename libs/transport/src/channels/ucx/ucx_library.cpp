@@ -18,10 +18,11 @@ Result<UcxLibrary> load() {
   ::setenv("UCX_HANDLE_ERRORS", "none", kKeep);
   ::setenv("UCX_LOG_LEVEL", "fatal", kKeep);
   ::setenv("UCX_WARN_UNUSED_ENV_VARS", "n", kKeep);
-  // UX-9: where a peer ends, UCX 1.13 completes twice what its TCP sends from the caller's memory, and aborts the
+  // UX-9: where a peer ends, UCX 1.13 may complete twice what its TCP sends from the caller's memory, and aborts the
   // process. With no vectors for that memory its TCP copies, whatever the user has set.
   constexpr int kReplace = 1;
   ::setenv("UCX_TCP_MAX_IOV", "0", kReplace);
+  ::setenv("UCX_TCP_TX_SEG_SIZE", "64k", kKeep);  // what a copy holds: the 8 KiB of UCX take three times as long
   void* const handle = ::dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     const char* const why = ::dlerror();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "caftan/base/clock.hpp"
@@ -11,6 +12,9 @@ namespace caftan::launchers {
 
 /// The argument that makes a program a relay.
 inline constexpr const char* kRelayArgument = "caftan-relay";
+
+/// What the copy of the launcher that was to become ssh writes where there is no ssh.
+inline constexpr std::string_view kSshNotStarted = "the program ssh could not be started";
 
 /// Returns the words of a command that runs the program as a relay on a host, by the user's ssh, which asks for
 /// nothing.
